@@ -1,0 +1,70 @@
+# Two commands do everything: `make run` and `make test`. Each sets up what it needs on a fresh
+# Debian 12 machine with Rust, git, gcc and python3 with pip.
+#
+#   NATIVE=1            build for this very processor instead of x86-64-v3
+#   CARGO_TARGET_DIR=…  where build products go; outside the checkout, so that clones share them
+#   LISTEN=…            where `make run` serves, 127.0.0.1:8080 as a rule
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+ifdef NATIVE
+export RUSTFLAGS := -C target-cpu=native
+export CXXFLAGS_x86_64_unknown_linux_gnu := -O3 -march=native
+export CFLAGS_x86_64_unknown_linux_gnu := -O3 -march=native
+export CARGO_TARGET_DIR ?= $(HOME)/.cache/florilegium/target-native
+else
+export CARGO_TARGET_DIR ?= $(HOME)/.cache/florilegium/target
+endif
+
+LISTEN ?= 127.0.0.1:8080
+PIPELINE ?= pipelines/handbook.toml
+FLORILEGIUM := $(CARGO_TARGET_DIR)/release/florilegium
+# Everything at once: asking for parts would select other features of shared dependencies, and
+# compile them again.
+CARGO_BUILD := cargo build --release --workspace --all-targets --locked
+RUN_MODELS := multilingual-e5-small-q4 multilingual-e5-small-tokenizer qwen2.5-coder-1.5b-instruct-q4
+TEST_MODELS := multilingual-e5-small-q4 multilingual-e5-small-tokenizer smollm2-135m-instruct-q4
+
+.PHONY: help setup build models corpus pipeline serve run test check audit bench clean-data
+
+help: ## This list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+run: pipeline serve ## Set up, answer the questions about the handbook, serve the site
+
+test: setup build test-models ## Set up, run all tests
+	cargo test --release --workspace --locked --no-fail-fast
+
+setup: ## Debian packages that the build needs
+	@data/setup.sh
+
+build: setup ## The program and its tests
+	$(CARGO_BUILD)
+
+models: build ## Fetch the models of the handbook pipeline
+	$(FLORILEGIUM) models fetch $(RUN_MODELS)
+
+.PHONY: test-models
+test-models: build
+	$(FLORILEGIUM) models fetch $(TEST_MODELS)
+
+corpus: ## Bring the Debian Administrator's Handbook and the Installation Guide
+	@data/fetch-corpus.sh data/cache/corpus
+
+pipeline: build models corpus ## Read, embed, index, answer, publish
+	$(FLORILEGIUM) run $(PIPELINE)
+
+serve: ## Serve what was published
+	$(FLORILEGIUM) serve $(PIPELINE) --listen $(LISTEN)
+
+audit: build ## Check every published quotation against the original files
+	$(FLORILEGIUM) audit $(PIPELINE)
+
+check: setup ## Formatting and lints
+	cargo fmt --all --check
+	cargo clippy --release --workspace --all-targets --locked -- -D warnings
+
+clean-data: ## Remove everything that a run has made, and all downloads
+	rm -rf data/cache public

@@ -1,0 +1,18 @@
+//! The batch run: what changed, what must be computed, and where results are kept.
+//!
+//! [`Pipeline`] is an archive's file; [`Library`] is the archive read, embedded, indexed and ready to
+//! be asked; [`run()`] answers every curated question, computing only what is not in the [`Store`].
+
+mod error;
+mod library;
+mod pipeline;
+mod progress;
+mod run;
+mod store;
+mod vectors;
+
+pub use error::BatchError;
+pub use library::{Answered, Built, Found, Library, normalise};
+pub use pipeline::{PAGE_LANGUAGES, Pipeline, PipelineError};
+pub use run::{Curated, Run, RunReport, questions, run};
+pub use store::{Inputs, Store, Stored};

@@ -1,0 +1,378 @@
+//! The pipeline file: one TOML file an archive. Unknown keys are refused; every fault names the
+//! file, the field and the remedy.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use florilegium_corpus::{Collection, Role};
+use florilegium_synthesis::Settings;
+use serde::{Deserialize, Serialize};
+
+/// The languages in which pages can be published: there is a message file for each.
+pub const PAGE_LANGUAGES: [&str; 3] = ["en", "fr", "el"];
+
+/// One archive, from its sources to its site.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pipeline {
+    /// Short name: letters, digits and hyphens. Names the release and the folder of the work.
+    pub id: String,
+    /// Title of the site, by language.
+    pub title: BTreeMap<String, String>,
+    /// Languages of the pages and questions.
+    pub languages: Vec<String>,
+    /// Where things are.
+    pub paths: Paths,
+    /// The embedding model.
+    pub embedding: Embedding,
+    /// The language model.
+    pub language_model: LanguageModel,
+    /// How texts are cut into passages.
+    pub passages: Passages,
+    /// How passages are found.
+    #[serde(default)]
+    pub retrieval: Retrieval,
+    /// How answers are made.
+    #[serde(default)]
+    pub synthesis: Settings,
+    /// The questions.
+    pub questions: Questions,
+    /// The collections, in the order in which they are listed.
+    #[serde(rename = "collection")]
+    pub collections: Vec<Collection>,
+}
+
+/// Where things are; relative paths start from the folder of the pipeline file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paths {
+    /// What the run keeps: passages, vectors, index, answers.
+    pub work: PathBuf,
+    /// The list of models.
+    pub model_list: PathBuf,
+    /// Where model files are kept.
+    pub models: PathBuf,
+    /// Where the site is published.
+    pub public: PathBuf,
+}
+
+/// The embedding model, by its names in the model list.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Embedding {
+    /// The weights.
+    pub model: String,
+    /// The tokenizer.
+    pub tokenizer: String,
+    /// Threads; all cores when not given.
+    #[serde(default)]
+    pub threads: Option<usize>,
+}
+
+/// The language model in this process.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LanguageModel {
+    /// Its name in the model list.
+    pub model: String,
+    /// Threads; all cores when not given.
+    #[serde(default)]
+    pub threads: Option<usize>,
+    /// Tokens its memory holds.
+    #[serde(default = "default_context")]
+    pub context: usize,
+    /// Tokens computed in one step.
+    #[serde(default = "default_batch")]
+    pub batch: usize,
+    /// Seconds allowed for one question.
+    #[serde(default = "default_deadline")]
+    pub deadline_seconds: u64,
+}
+
+fn default_context() -> usize {
+    8192
+}
+
+fn default_batch() -> usize {
+    512
+}
+
+fn default_deadline() -> u64 {
+    300
+}
+
+/// How texts are cut into passages.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Passages {
+    /// At most this many tokens of the embedding model a passage.
+    pub tokens: usize,
+}
+
+/// Which languages feed the answer to a question.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Languages {
+    /// The question's own, when the archive has it.
+    #[default]
+    Question,
+    /// All.
+    All,
+}
+
+/// How passages are found.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retrieval {
+    /// Which languages feed the answer to a question.
+    #[serde(default)]
+    pub languages: Languages,
+}
+
+/// The questions.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Questions {
+    /// The editors' list.
+    pub file: PathBuf,
+}
+
+/// Why a pipeline file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PipelineError {
+    /// The file cannot be read.
+    #[error("cannot read the pipeline file {}: {source}; give the path of a file such as pipelines/handbook.toml", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is not TOML, or has a key or value that is not known.
+    #[error("{}: {source}", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// What and where.
+        source: Box<toml::de::Error>,
+    },
+    /// A value makes no sense.
+    #[error("{}: {field}: {problem}", path.display())]
+    Field {
+        /// The file.
+        path: PathBuf,
+        /// The field.
+        field: String,
+        /// What is wrong and what would be right.
+        problem: String,
+    },
+}
+
+impl Pipeline {
+    /// Reads and checks a pipeline file.
+    pub fn load(path: &Path) -> Result<Self, PipelineError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| PipelineError::Read { path: path.to_owned(), source })?;
+        let mut pipeline: Pipeline = toml::from_str(&text).map_err(|source| {
+            PipelineError::Parse { path: path.to_owned(), source: Box::new(source) }
+        })?;
+        pipeline.check().map_err(|(field, problem)| PipelineError::Field {
+            path: path.to_owned(),
+            field,
+            problem,
+        })?;
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let paths = &mut pipeline.paths;
+        for path in [&mut paths.work, &mut paths.model_list, &mut paths.models, &mut paths.public]
+            .into_iter()
+            .chain([&mut pipeline.questions.file])
+            .chain(pipeline.collections.iter_mut().map(|collection| &mut collection.path))
+        {
+            *path = tidy(&folder.join(&*path));
+        }
+        Ok(pipeline)
+    }
+
+    /// The collections that feed answers, by id.
+    pub fn synthesis_collections(&self) -> Vec<String> {
+        let feeding = |collection: &&Collection| collection.role == Role::Synthesis;
+        self.collections.iter().filter(feeding).map(|collection| collection.id.clone()).collect()
+    }
+
+    fn check(&self) -> Result<(), (String, String)> {
+        let fault = |field: &str, problem: String| Err((field.to_owned(), problem));
+        let is_name = |text: &str| {
+            !text.is_empty()
+                && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        };
+        if !is_name(&self.id) {
+            return fault("id", format!("{:?}: use a-z, 0-9 and hyphens", self.id));
+        }
+        if self.languages.is_empty() {
+            return fault("languages", format!("name at least one of {PAGE_LANGUAGES:?}"));
+        }
+        for language in &self.languages {
+            if !PAGE_LANGUAGES.contains(&language.as_str()) {
+                return fault(
+                    "languages",
+                    format!("{language:?} has no message file; known: {PAGE_LANGUAGES:?}"),
+                );
+            }
+            if !self.title.contains_key(language) {
+                return fault("title", format!("there is no title in {language:?}; add one"));
+            }
+        }
+        if !(32..=480).contains(&self.passages.tokens) {
+            return fault(
+                "passages.tokens",
+                format!("{}: choose 32 to 480 (the model reads 512 at most)", self.passages.tokens),
+            );
+        }
+        let settings = &self.synthesis;
+        for (field, value) in [
+            ("synthesis.passages", settings.passages),
+            ("synthesis.relevant_passages", settings.relevant_passages),
+            ("synthesis.sentences", settings.sentences),
+            ("synthesis.quotations", settings.quotations),
+        ] {
+            if !(1..=100).contains(&value) {
+                return fault(field, format!("{value}: choose 1 to 100"));
+            }
+        }
+        for (field, value) in [
+            ("synthesis.relevant_at", settings.relevant_at),
+            ("synthesis.answer_at", settings.answer_at),
+            ("synthesis.show_at", settings.show_at),
+        ] {
+            if !(0.0..=1.0).contains(&value) {
+                return fault(field, format!("{value}: a probability is between 0 and 1"));
+            }
+        }
+        if !(512..=1 << 20).contains(&self.language_model.context) {
+            return fault(
+                "language_model.context",
+                format!("{}: choose 512 to 1048576", self.language_model.context),
+            );
+        }
+        if !(32..=4096).contains(&self.language_model.batch) {
+            return fault(
+                "language_model.batch",
+                format!("{}: choose 32 to 4096", self.language_model.batch),
+            );
+        }
+        let mut seen = BTreeSet::new();
+        for collection in &self.collections {
+            let field = format!("collection {:?}", collection.id);
+            if !is_name(&collection.id) {
+                return fault(&field, "id: use a-z, 0-9 and hyphens".into());
+            }
+            if !seen.insert(&collection.id) {
+                return fault(&field, "the id is used twice; give each collection its own".into());
+            }
+        }
+        if self.synthesis_collections().is_empty() {
+            return fault("collection", "none has role = \"synthesis\", so nothing could ever be answered; give one that role".into());
+        }
+        Ok(())
+    }
+}
+
+/// Removes `.` and `x/..` from a path, so that messages are readable. Symbolic links are not
+/// followed, so `x/..` is only removed when `x` is a plain name.
+fn tidy(path: &Path) -> PathBuf {
+    use std::path::Component;
+    let mut tidy = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir
+                if matches!(tidy.components().next_back(), Some(Component::Normal(_)))
+                    && !tidy.is_symlink() =>
+            {
+                tidy.pop();
+            }
+            part => tidy.push(part),
+        }
+    }
+    tidy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+id = "demo"
+title = { en = "Demo" }
+languages = ["en"]
+[paths]
+work = "../work"
+model_list = "models.toml"
+models = "models"
+public = "public"
+[embedding]
+model = "e"
+tokenizer = "t"
+[language_model]
+model = "l"
+[passages]
+tokens = 200
+[questions]
+file = "q.csv"
+[[collection]]
+id = "a"
+title = "A"
+path = "a"
+language = "en"
+role = "synthesis"
+licence = "CC0"
+url = "https://example.org/{path}#{anchor}"
+"#;
+
+    fn load(text: &str) -> Result<Pipeline, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("demo.toml");
+        std::fs::write(&path, text).unwrap();
+        Pipeline::load(&path).map_err(|e| {
+            let message = e.to_string();
+            assert!(message.contains("demo.toml"), "{message}");
+            message
+        })
+    }
+
+    #[test]
+    fn paths_start_from_the_folder_of_the_file() {
+        let pipeline = load(GOOD).unwrap();
+        assert!(
+            pipeline.questions.file.ends_with("q.csv") && pipeline.questions.file.is_absolute()
+        );
+        assert!(!pipeline.paths.work.to_string_lossy().contains(".."));
+    }
+
+    #[test]
+    fn faults_name_the_field() {
+        for (from, to, expected) in [
+            ("id = \"demo\"", "id = \"demo\"\ncolour = \"red\"", "colour"),
+            ("tokens = 200", "tokens = 2000", "passages.tokens"),
+            ("tokens = 200", "token = 200", "token"),
+            ("languages = [\"en\"]", "languages = [\"xx\"]", "languages"),
+            ("languages = [\"en\"]", "languages = [\"en\", \"fr\"]", "title"),
+            ("role = \"synthesis\"", "role = \"search\"", "role = \"synthesis\""),
+            ("role = \"synthesis\"", "role = \"quote\"", "quote"),
+            ("id = \"a\"", "id = \"A B\"", "collection \"A B\""),
+        ] {
+            assert!(GOOD.contains(from));
+            let message = load(&GOOD.replace(from, to)).unwrap_err();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let message = Pipeline::load(Path::new("no/such.toml")).unwrap_err().to_string();
+        assert!(message.contains("no/such.toml") && message.contains("pipelines/"), "{message}");
+    }
+}

@@ -1,0 +1,48 @@
+//! One module a subcommand.
+
+pub(crate) mod ask;
+pub(crate) mod audit;
+pub(crate) mod info;
+pub(crate) mod models;
+pub(crate) mod run;
+pub(crate) mod search;
+pub(crate) mod serve;
+mod site;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use florilegium_batch::{Library, Pipeline};
+use serde::Serialize;
+
+/// The pipeline file that `search` and `ask` use when none is given.
+#[derive(Debug, Args)]
+pub(crate) struct PipelineArgument {
+    /// Pipeline file of the archive.
+    #[arg(long, env = "FLORILEGIUM_PIPELINE", default_value = "pipelines/handbook.toml")]
+    pipeline: PathBuf,
+}
+
+impl PipelineArgument {
+    fn open(&self) -> Result<Library> {
+        Ok(Library::open(Pipeline::load(&self.pipeline)?)?)
+    }
+}
+
+/// Writes to standard output. A reader that has gone away (`| head`) is no failure.
+fn print(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to standard output")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes a value as indented JSON.
+fn print_json(value: &impl Serialize) -> Result<()> {
+    print(&(serde_json::to_string_pretty(value)? + "\n"))
+}

@@ -1,0 +1,67 @@
+//! The `florilegium` command: one verb a subcommand. It parses, calls and prints.
+
+mod commands;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+use commands::{ask, audit, info, models, run, search, serve};
+
+/// Answers questions with nothing but verified quotations from an archive.
+#[derive(Debug, Parser)]
+#[command(version, about, max_term_width = 100)]
+struct Arguments {
+    /// What goes to the log: error, warn, info, debug, or a filter as `info,florilegium_batch=debug`.
+    #[arg(long, global = true, env = "FLORILEGIUM_LOG", default_value = "info")]
+    log: String,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List, fetch and verify the models.
+    Models(models::Arguments),
+    /// Read, embed and index the archive, answer the curated questions, publish the site.
+    Run(run::Arguments),
+    /// Find the passages nearest in meaning to a question.
+    Search(search::Arguments),
+    /// Answer a question with verified quotations.
+    Ask(ask::Arguments),
+    /// Check every published quotation against the original files.
+    Audit(audit::Arguments),
+    /// Serve the published site, search and ask.
+    Serve(serve::Arguments),
+    /// Show how this program was built: version, vector instructions.
+    Info(info::Arguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(&arguments.log))
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .without_time()
+        .init();
+    let done = match arguments.command {
+        Command::Models(arguments) => models::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Search(arguments) => search::run(&arguments),
+        Command::Ask(arguments) => ask::run(&arguments),
+        Command::Audit(arguments) => audit::run(&arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
+        Command::Info(arguments) => info::run(&arguments),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

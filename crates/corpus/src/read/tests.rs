@@ -1,0 +1,191 @@
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::document::Role;
+
+fn collection(folder: &Path) -> Collection {
+    Collection {
+        id: "book".into(),
+        title: "Book".into(),
+        path: folder.into(),
+        language: "fr".into(),
+        role: Role::Synthesis,
+        licence: "CC0".into(),
+        url: "https://example.org/{path}#{anchor}".into(),
+        exclude: vec![],
+    }
+}
+
+fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    folder
+}
+
+fn ids(documents: &[Document]) -> Vec<&str> {
+    documents.iter().map(|document| document.id.as_str()).collect()
+}
+
+#[test]
+fn reads_in_path_order_and_reports() {
+    let folder = folder(&[
+        ("z.html", b"<title>Z</title><p>Un deux &mdash; trois."),
+        ("a/é #1?.txt", b"Quatre cinq."),
+        ("A/x.HTM", b"<p>Six."),
+        ("empty.html", b""),
+        ("blank.txt", b" \n\n"),
+        ("img/a.png", b"\x89PNG"),
+        ("img/b.png", b"\x89PNG"),
+        ("LICENSE", b"x"),
+        (".hidden.html", b"\xff"),
+        (".git/x.html", b"\xff"),
+        ("index.html", b"<p>No"),
+    ]);
+    let mut collection = collection(folder.path());
+    collection.exclude = vec!["index.html".into(), "nothing*.html".into()];
+    let (documents, report) = read_collection(&collection).unwrap();
+    assert_eq!(ids(&documents), ["book/A/x.HTM", "book/a/é #1?.txt", "book/z.html"]);
+    assert_eq!((report.documents, report.words), (3, 6));
+    assert_eq!(report.other_files, BTreeMap::from([("png".into(), 2), (String::new(), 1)]));
+    let skipped: Vec<(&str, &str)> = report
+        .skipped
+        .iter()
+        .map(|skipped| (skipped.path.as_str(), skipped.reason.as_str()))
+        .collect();
+    assert_eq!(
+        skipped,
+        [
+            (".git", "hidden folder"),
+            (".hidden.html", "hidden file"),
+            ("blank.txt", "holds no text"),
+            ("empty.html", "holds no text"),
+            ("index.html", "excluded by \"index.html\""),
+        ]
+    );
+    assert_eq!(report.warnings.len(), 1);
+    assert!(report.warnings[0].message.contains("nothing*.html"));
+    assert_eq!(documents[2].title, "Z");
+    assert_eq!(documents[2].language, "fr");
+    assert_eq!(
+        collection.link(&documents[1].path, None),
+        "https://example.org/a/%C3%A9%20%231%3F.txt"
+    );
+    // One file read anew is the same document.
+    for document in &documents {
+        assert_eq!(&read_document(&collection, &document.path).unwrap(), document);
+    }
+}
+
+#[test]
+fn names_that_differ_only_in_case_and_long_names() {
+    let long = format!("{}.html", "n".repeat(245));
+    let folder = folder(&[("Page.html", b"<p>A"), ("page.html", b"<p>B"), (&long, b"<p>C")]);
+    let (documents, report) = read_collection(&collection(folder.path())).unwrap();
+    assert_eq!(documents.len(), 3);
+    assert_eq!(report.warnings.len(), 1);
+    assert!(report.warnings[0].message.contains("only in case"));
+}
+
+#[test]
+fn one_unreadable_file_fails_the_collection() {
+    let folder =
+        folder(&[("a.html", b"<p>ok"), ("b.html", b"<p>one\ntwo \xe9"), ("c.txt", b"\xff")]);
+    let error = read_collection(&collection(folder.path())).unwrap_err().to_string();
+    assert!(error.contains("b.html: line 2, byte 11: not valid UTF-8"), "{error}");
+    assert!(error.contains("iconv"), "{error}");
+}
+
+#[test]
+fn missing_empty_and_wrong_folders() {
+    let base = folder(&[("only.png", b"x"), ("sub/file.txt", b"text"), ("none/x.txt", b"")]);
+    let message =
+        |path: &str| read_collection(&collection(&base.path().join(path))).unwrap_err().to_string();
+    assert!(message("absent").contains("does not exist"));
+    assert!(message("only.png").contains("is not a folder"));
+    assert!(message("none").contains("no readable text"));
+    fs::create_dir(base.path().join("bare")).unwrap();
+    let error = message("bare");
+    assert!(error.contains("no readable text") && error.contains("`exclude`"), "{error}");
+}
+
+#[test]
+fn documents_outside_the_folder_are_refused() {
+    let folder = folder(&[("a.html", b"<p>x"), ("b.png", b"x")]);
+    let collection = collection(folder.path());
+    for path in ["../a.html", "/etc/hosts.txt", "b.png", "./a.html", ""] {
+        let error = read_document(&collection, path).unwrap_err();
+        assert!(matches!(error, CorpusError::NoDocument { .. }), "{path}: {error}");
+    }
+    assert!(matches!(read_document(&collection, "gone.html").unwrap_err(), CorpusError::Io { .. }));
+}
+
+#[cfg(unix)]
+#[test]
+fn links_that_leave_the_folder_are_not_followed() {
+    use std::os::unix::fs::symlink;
+    let outside = folder(&[("secret.html", b"<p>secret")]);
+    let inside = folder(&[("sub/a.html", b"<p>a")]);
+    symlink(outside.path().join("secret.html"), inside.path().join("out.html")).unwrap();
+    symlink(outside.path(), inside.path().join("outdir")).unwrap();
+    symlink("sub/a.html", inside.path().join("in.html")).unwrap();
+    symlink("sub", inside.path().join("indir")).unwrap();
+    symlink("nowhere.html", inside.path().join("dead.html")).unwrap();
+    let (documents, report) = read_collection(&collection(inside.path())).unwrap();
+    assert_eq!(ids(&documents), ["book/in.html", "book/sub/a.html"]);
+    let skipped: Vec<&str> = report.skipped.iter().map(|skipped| skipped.path.as_str()).collect();
+    assert_eq!(skipped, ["dead.html", "indir", "out.html", "outdir"]);
+    assert!(report.skipped[2].reason.contains("leaves the folder"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_name_that_is_no_text_is_an_error() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = folder(&[("a.html", b"<p>a")]);
+    fs::write(folder.path().join(std::ffi::OsStr::from_bytes(b"b\xff.html")), "<p>b").unwrap();
+    let error = read_collection(&collection(folder.path())).unwrap_err().to_string();
+    assert!(error.contains("rename"), "{error}");
+}
+
+#[test]
+fn a_page_in_another_language_keeps_it() {
+    let folder =
+        folder(&[("a.html", b"<html lang=en-GB><p>a"), ("b.html", b"<html lang=fr-CA><p>b")]);
+    let (documents, _) = read_collection(&collection(folder.path())).unwrap();
+    let languages: Vec<&str> =
+        documents.iter().map(|document| document.language.as_str()).collect();
+    assert_eq!(languages, ["en-GB", "fr"]);
+}
+
+#[test]
+fn charsets() {
+    let folder = folder(&[
+        ("bom.txt", "\u{feff}é".as_bytes()),
+        ("latin.html", b"<meta charset=iso-8859-1><p>\xe9t\xe9"),
+        ("wrong.html", "<meta charset=iso-8859-1><p>été".as_bytes()),
+        ("nul.txt", b"a\0b"),
+    ]);
+    let (documents, report) = read_collection(&collection(folder.path())).unwrap();
+    let texts: Vec<&str> = documents.iter().map(|document| document.text.as_str()).collect();
+    assert_eq!(texts, ["é", "été", "ab", "été"]);
+    assert_eq!(report.warnings.len(), 2);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn never_panics_on_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let folder = folder(&[("a.html", &bytes), ("b.txt", &bytes)]);
+        let collection = collection(folder.path());
+        let _ = read_collection(&collection);
+        let first = read_document(&collection, "a.html").ok();
+        prop_assert_eq!(first, read_document(&collection, "a.html").ok());
+    }
+}

@@ -1,0 +1,112 @@
+//! A synthesis as it is kept: where the verified quotations stand, and everything that was asked of
+//! the model and what became of it. It holds no text that could be shown; see [`crate::render`].
+
+use std::ops::Range;
+
+use florilegium_llm::Cost;
+use serde::{Deserialize, Serialize};
+
+use crate::answer::Counts;
+use crate::verify::Outcome;
+
+/// How much of the road was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mode {
+    /// Every stage on its own, on the primary engine.
+    Full,
+    /// One consolidated pass of decisions, on this machine.
+    Degraded,
+}
+
+impl Mode {
+    /// "full" or "degraded".
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Full => "full",
+            Mode::Degraded => "degraded",
+        }
+    }
+}
+
+/// A question's verified answer, or the finding that the material is insufficient.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Synthesis {
+    /// The question as it was asked.
+    pub question: String,
+    /// BCP 47 tag.
+    pub language: String,
+    /// How it was made.
+    pub mode: Mode,
+    /// Identity of the language model.
+    pub model: String,
+    /// Hash of the passages it was made from.
+    pub corpus: String,
+    /// The verified quotations in the order they are shown. Empty: the material is insufficient.
+    pub quotations: Vec<Verified>,
+    /// Ids of the passages retrieved, the nearest first.
+    pub retrieved: Vec<String>,
+    /// What became of the material at each step.
+    pub counts: Counts,
+    /// Everything that was decided.
+    pub trace: Trace,
+}
+
+/// A quotation that the verification accepted: a place, not a text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verified {
+    /// Id of the document.
+    pub document: String,
+    /// Id of the passage.
+    pub passage: String,
+    /// Bytes in the document's canonical text.
+    pub range: Range<usize>,
+    /// SHA-256 of those bytes, so that a text that has changed since is noticed.
+    pub text_hash: String,
+}
+
+/// What was asked of the model and what became of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Trace {
+    /// Hash of the prompt templates.
+    pub prompts: String,
+    /// The passages in the order they were retrieved.
+    pub passages: Vec<Judged>,
+    /// The quotations proposed.
+    pub proposals: Vec<Proposal>,
+    /// The best proposal's score, against which `answer_at` was held.
+    pub answerability: f64,
+    /// What the model cost.
+    pub cost: Cost,
+}
+
+/// A passage and what was decided about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// Id of the passage.
+    pub passage: String,
+    /// Cosine of question and passage.
+    pub similarity: f64,
+    /// Probability that it states the answer.
+    pub relevance: f64,
+    /// Share of the model's probability that fell on yes and no.
+    pub mass: f64,
+    /// Whether it went on.
+    pub relevant: bool,
+}
+
+/// A proposed quotation and what became of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Proposal {
+    /// Id of the passage named as its source.
+    pub passage: String,
+    /// The words proposed.
+    pub quotation: String,
+    /// Probability that they state the answer.
+    pub probability: f64,
+    /// Cosine of question and quotation.
+    pub similarity: f64,
+    /// Both, and the passage's relevance, put together.
+    pub score: f64,
+    /// What the verification found; nothing when it was not selected for showing.
+    pub outcome: Option<Outcome>,
+}
