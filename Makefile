@@ -1,7 +1,6 @@
 # Two commands do everything: `make run` and `make test`. Each sets up what it needs on a fresh
 # Debian 12 machine with Rust, git, gcc and python3 with pip.
 #
-#   NATIVE=1            build for this very processor instead of x86-64-v3
 #   CARGO_TARGET_DIR=…  where build products go; outside the checkout, so that clones share them
 #   LISTEN=…            where `make run` serves, 127.0.0.1:8080 as a rule
 
@@ -9,14 +8,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-ifdef NATIVE
-export RUSTFLAGS := -C target-cpu=native
-export CXXFLAGS_x86_64_unknown_linux_gnu := -O3 -march=native
-export CFLAGS_x86_64_unknown_linux_gnu := -O3 -march=native
-export CARGO_TARGET_DIR ?= $(HOME)/.cache/florilegium/target-native
-else
 export CARGO_TARGET_DIR ?= $(HOME)/.cache/florilegium/target
-endif
 
 LISTEN ?= 127.0.0.1:8080
 PIPELINE ?= pipelines/handbook.toml

@@ -3,6 +3,7 @@
 //! [`Pipeline`] is an archive's file; [`Library`] is the archive read, embedded, indexed and ready to
 //! be asked; [`run()`] answers every curated question, computing only what is not in the [`Store`].
 
+mod decisions;
 mod error;
 mod library;
 mod pipeline;

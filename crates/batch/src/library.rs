@@ -12,7 +12,7 @@ use florilegium_files::record::{self, Format};
 use florilegium_files::{FileError, sha256_hex, sha256_hex_file, sha256_hex_parts};
 use florilegium_index::{Filter, Index, Origin, Row};
 use florilegium_llm::local::{Local, LocalConfig};
-use florilegium_llm::{Deadline, Engine};
+use florilegium_llm::{Deadline, Engine, LlmError};
 use florilegium_models::{Model, ModelList, Status};
 use florilegium_synthesis::answer::{Answer, Excerpt};
 use florilegium_synthesis::{Asked, Candidate, Prompts, decide, excerpts, render};
@@ -20,6 +20,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
+use crate::decisions::{Decisions, Remembering};
 use crate::error::BatchError;
 use crate::pipeline::{Languages, Pipeline};
 use crate::progress;
@@ -55,6 +56,8 @@ pub struct Library {
     prompts: Prompts,
     models: Models,
     vectors: Mutex<Vectors>,
+    /// Decisions taken before; a batch run keeps them, the live server does not.
+    decisions: Option<Mutex<Decisions>>,
     embedder: Mutex<Option<Arc<Embedder>>>,
     engine: Mutex<Option<Arc<dyn Engine>>>,
 }
@@ -129,14 +132,14 @@ impl Library {
         built.read_seconds = start.elapsed().as_secs_f64();
         let archive = stored.archive.with_look_ups();
 
-        let identity = models.embedding_identity();
-        let mut vectors = Vectors::open(&pipeline.paths.work.join("vectors"), &identity)?;
+        let embedding = models.embedding_identity();
+        let mut vectors = Vectors::open(&pipeline.paths.work.join("vectors"), &embedding)?;
         let start = Instant::now();
         embed(&archive, &mut vectors, || open_embedder(&embedder, &models, &pipeline), &mut built)?;
         built.embed_seconds = start.elapsed().as_secs_f64();
 
         let origin =
-            Origin { corpus: corpus_hash(&archive), model: identity, dimension: DIMENSION };
+            Origin { corpus: corpus_hash(&archive), model: embedding, dimension: DIMENSION };
         let folder = pipeline.paths.work.join("index");
         let index = match Index::open(&folder, &origin) {
             Ok(index) => index,
@@ -147,7 +150,10 @@ impl Library {
                 Index::build(&folder, origin, &rows)?
             }
         };
+        let language = identity(&models.language);
+        let decisions = Decisions::open(&pipeline.paths.work.join("decisions"), &language)?;
         let library = Library {
+            decisions: Some(Mutex::new(decisions)),
             store: Store::new(&pipeline.paths.work),
             prompts: Prompts::built_in()?,
             archive,
@@ -173,6 +179,7 @@ impl Library {
             Origin { corpus: corpus_hash(&archive), model: identity.clone(), dimension: DIMENSION };
         let index = Index::open(&pipeline.paths.work.join("index"), &origin)?;
         Ok(Library {
+            decisions: None,
             store: Store::new(&pipeline.paths.work),
             prompts: Prompts::built_in()?,
             archive,
@@ -310,16 +317,32 @@ impl Library {
             let vectors = embedder.passages(texts, &mut |_, _| {}).map_err(|e| e.to_string())?;
             Ok(vectors.iter().map(|vector| dot(vector, &asked)).collect())
         };
+        let open = || match self.engine() {
+            Ok(engine) => Ok(engine),
+            Err(BatchError::Llm(error)) => Err(error),
+            Err(BatchError::NoModel { path, .. }) => {
+                Err(LlmError::Missing(path.display().to_string()))
+            }
+            Err(error) => Err(LlmError::Model { model: model.clone(), problem: error.to_string() }),
+        };
+        let (remembering, direct);
+        let engine: &dyn Engine = match &self.decisions {
+            Some(decisions) => {
+                remembering = Remembering { identity: &model, open: &open, decisions };
+                &remembering
+            }
+            None => {
+                direct = open()?;
+                direct.as_ref()
+            }
+        };
+        let asked = Asked { text: &question, language };
+        let deadline = Deadline::after(allowed);
         let synthesis = decide(
-            Asked { text: &question, language },
-            &candidates,
-            self.corpus(),
-            self.engine()?.as_ref(),
-            &self.prompts,
-            &similarity,
-            settings,
-            Deadline::after(allowed),
-        )?;
+            asked, &candidates, self.corpus(), engine, &self.prompts, &similarity, settings, deadline,
+        );
+        self.save_decisions()?;
+        let synthesis = synthesis?;
         let answer = render(&synthesis, &self.archive)?;
         let stored = Stored { key, computed_on: today(), synthesis };
         self.store.put(&stored)?;
@@ -341,6 +364,14 @@ impl Library {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Writes the decisions taken since the last time.
+    fn save_decisions(&self) -> Result<(), BatchError> {
+        if let Some(decisions) = &self.decisions {
+            decisions.lock().unwrap_or_else(PoisonError::into_inner).save()?;
+        }
+        Ok(())
     }
 
     /// Embeds a curated question and keeps its vector, so that a run with nothing new embeds nothing.

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use florilegium_files::lock::Lock;
-use florilegium_llm::Cost;
+use florilegium_llm::{Cost, LlmError};
 use florilegium_questions::{Known, Question, QuestionList, Status};
 use florilegium_synthesis::answer::Answer;
-use florilegium_synthesis::render;
+use florilegium_synthesis::{StageFailed, render};
 use serde::Serialize;
 
 use crate::error::BatchError;
@@ -147,6 +147,10 @@ fn answer(
                 computed_on: answered.stored.computed_on,
                 stale: false,
             }))
+        }
+        // Without a model every question would fail: that is the run's failure, not a question's.
+        Err(error @ BatchError::Stage(StageFailed::Engine { source: LlmError::Missing(_), .. })) => {
+            Err(error)
         }
         Err(error @ (BatchError::Stage(_) | BatchError::Llm(_))) => {
             tracing::warn!("{}: {error}", question.id);

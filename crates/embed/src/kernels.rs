@@ -30,7 +30,11 @@ fn exp(x: f32) -> f32 {
     const LN2_HI: f32 = 0.693_359_4;
     const LN2_LO: f32 = -2.121_944_4e-4;
     let x = x.clamp(-87.0, 88.0);
-    let n = (x * std::f32::consts::LOG2_E).round_ties_even();
+    // Added to a number of this size, the rest rounds to an integer, which then stands in the low
+    // bits. A cast would do, but is defined for every input, and that does not vectorise.
+    const SHIFT: f32 = 12_582_912.0;
+    let shifted = fma(x, std::f32::consts::LOG2_E, SHIFT);
+    let n = shifted - SHIFT;
     let r = fma(-n, LN2_LO, fma(-n, LN2_HI, x));
     let mut p = 1.987_569_1e-4;
     p = fma(p, r, 1.398_199_9e-3);
@@ -40,8 +44,7 @@ fn exp(x: f32) -> f32 {
     p = fma(p, r, 5.000_000_1e-1);
     let p = fma(p, r * r, r + 1.0);
     // 2^n, put together from its bits; n lies in -126..=127.
-    let scale = f32::from_bits(((n as i32 + 127) as u32) << 23);
-    p * scale
+    p * f32::from_bits((shifted.to_bits() << 23).wrapping_add(1f32.to_bits()))
 }
 
 /// The error function.

@@ -239,7 +239,7 @@ impl Source {
                 let parts = weights
                     .map(|name| self.plain(&name, &[rows, columns]))
                     .collect::<Result<Vec<_>, _>>()?;
-                Product::Plain(Tensor::cat(&parts, 0)?)
+                Product::Plain(Tensor::cat(&parts, 0)?.t()?.contiguous()?)
             }
             Arithmetic::Quantized => {
                 let parts = weights

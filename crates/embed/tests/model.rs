@@ -128,7 +128,7 @@ fn too_long_and_empty_are_errors_that_say_so() {
     let Some(embedder) = embedder() else { return };
     let long = ["word"; 10_000].join(" ");
     let error = embedder.question(&long).unwrap_err().to_string();
-    assert!(error.contains("the question has 10004 tokens, the limit is 512"), "{error}");
+    assert!(error.contains("the question has 10005 tokens, the limit is 512"), "{error}");
     let error = embedder.passages(&["fine", &long], &mut |_, _| {}).unwrap_err();
     assert!(matches!(&error, EmbedError::TooLong { tokens: 10004, limit: 512, .. }), "{error}");
     assert!(error.to_string().contains("passage 2"), "{error}");

@@ -13,6 +13,8 @@ struct Kept<T> {
     tokens: Vec<T>,
     runs: Vec<u64>,
     used: u64,
+    /// Whether its tokens have been computed; until then nothing may go on from it.
+    ready: bool,
 }
 
 /// What is in memory. `T` is a token.
@@ -36,12 +38,13 @@ impl<T: Eq + Copy> Cache<T> {
         self.runs.values().map(|(length, _)| length).sum()
     }
 
-    /// The sequence that shares the longest beginning with `tokens`, and how long that is.
+    /// The computed sequence that shares the longest beginning with `tokens`, and how long that is.
     pub fn best(&self, tokens: &[T]) -> Option<(usize, usize)> {
         self.kept
             .iter()
             .enumerate()
-            .filter_map(|(at, kept)| Some((at, shared_length(&kept.as_ref()?.tokens, tokens))))
+            .filter_map(|(at, kept)| Some((at, kept.as_ref().filter(|kept| kept.ready)?)))
+            .map(|(at, kept)| (at, shared_length(&kept.tokens, tokens)))
             .filter(|&(_, shared)| shared > 0)
             .max_by_key(|&(_, shared)| shared)
     }
@@ -79,7 +82,15 @@ impl<T: Eq + Copy> Cache<T> {
         }
     }
 
-    /// Notes a new sequence: the first `shared` tokens are those of `base`, the rest are computed.
+    /// Notes that the tokens of a sequence have been computed.
+    pub fn ready(&mut self, sequence: usize) {
+        if let Some(Some(kept)) = self.kept.get_mut(sequence) {
+            kept.ready = true;
+        }
+    }
+
+    /// Notes a new sequence: the first `shared` tokens are those of `base`, the rest are still to be
+    /// computed.
     pub fn keep(&mut self, sequence: usize, base: Option<usize>, shared: usize, tokens: Vec<T>) {
         self.clock += 1;
         let mut runs = match base.and_then(|base| self.kept[base].as_ref()) {
@@ -93,7 +104,7 @@ impl<T: Eq + Copy> Cache<T> {
         }
         self.runs.insert(self.clock, (tokens.len() - shared, 1));
         runs.push(self.clock);
-        self.kept[sequence] = Some(Kept { tokens, runs, used: self.clock });
+        self.kept[sequence] = Some(Kept { tokens, runs, used: self.clock, ready: false });
     }
 
     /// Notes that a sequence is gone.
@@ -147,6 +158,9 @@ mod tests {
         let mut cache = Cache::new(100, 4);
         cache.keep(0, None, 0, vec![1, 2, 3, 4]);
         cache.keep(1, None, 0, vec![1, 2, 9]);
+        cache.ready(1);
+        assert_eq!(cache.best(&[1, 2, 3, 7]), Some((1, 2)), "nothing goes on from what waits");
+        cache.ready(0);
         assert_eq!(cache.best(&[1, 2, 3, 7]), Some((0, 3)));
         assert_eq!(cache.best(&[5]), None);
     }

@@ -71,6 +71,14 @@ impl Local {
             return Err(LlmError::Missing(config.path.display().to_string()));
         }
         let identity = config.identity.clone();
+        // llama.cpp aborts the process on these.
+        if config.batch < SEQUENCES || config.batch > config.context {
+            let problem = format!(
+                "a batch of {} tokens; choose {SEQUENCES} to {} (the context)",
+                config.batch, config.context
+            );
+            return Err(LlmError::Model { model: identity, problem });
+        }
         let (calls, waiting) = channel();
         let (ready, opened) = channel();
         let worker = std::thread::Builder::new()
@@ -376,7 +384,11 @@ impl<'m> Session<'m> {
                 added.map_err(|e| self.failed(&e.to_string()))?;
             }
         }
-        self.decode(&mut read, visit, cost)
+        self.decode(&mut read, visit, cost)?;
+        for branch in branches {
+            self.cache.ready(branch.sequence);
+        }
+        Ok(())
     }
 
     /// Runs one batch and reads the decisions that end in it.

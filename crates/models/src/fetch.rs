@@ -41,7 +41,7 @@ pub fn fetch(
     }
     let work = cache_dir.join("partial").join(&model.id);
     create_dir(&work)?;
-    let _lock = Lock::take(&work.with_extension("lock"))
+    let _lock = Lock::take(&work.with_file_name(format!("{}.lock", model.id)))
         .map_err(|error| ModelError::Busy { id: model.id.clone(), reason: error.to_string() })?;
 
     let mut reasons = Vec::new();
