@@ -56,8 +56,8 @@ impl Archive {
             "id = \"island\"\ntitle = {{ en = \"Morvane\", fr = \"Morvane\", el = \"Morvane\" }}\n\
              languages = [\"en\", \"fr\", \"el\"]\n\
              [paths]\nwork = \"work\"\nmodel_list = \"{list}\"\nmodels = \"{models}\"\npublic = \"public\"\n\
-             [embedding]\nmodel = \"multilingual-e5-small-q4\"\ntokenizer = \"multilingual-e5-small-tokenizer\"\n\
-             [language_model]\nmodel = \"smollm2-135m-instruct-q4\"\n\
+             [embedding]\nmodel = \"multilingual-e5-small-q4\"\ntokenizer = \"multilingual-e5-small-tokenizer\"\nthreads = 1\n\
+             [language_model]\nmodel = \"smollm2-135m-instruct-q4\"\nthreads = 1\n\
              [passages]\ntokens = 120\n\
              [synthesis]\npassages = 4\nrelevant_at = 0.0\nanswer_at = {answer_at:?}\nshow_at = {answer_at:?}\n\
              [questions]\nfile = \"corpus/questions.csv\"\n{collections}",

@@ -53,7 +53,8 @@ impl Decisions {
         if !self.changed {
             return Ok(());
         }
-        let mut decisions: Vec<_> = self.known.iter().map(|(k, j)| (k.clone(), j.clone())).collect();
+        let mut decisions: Vec<_> =
+            self.known.iter().map(|(k, j)| (k.clone(), j.clone())).collect();
         decisions.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         let stored = Stored { model: self.model.clone(), decisions };
         record::write(&self.path, FORMAT, &stored)?;
@@ -87,8 +88,7 @@ impl Engine for Remembering<'_> {
             let kept = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
             keys.iter().map(|key| kept.known.get(key).cloned()).collect()
         };
-        let unknown: Vec<usize> =
-            (0..keys.len()).filter(|&at| judgements[at].is_none()).collect();
+        let unknown: Vec<usize> = (0..keys.len()).filter(|&at| judgements[at].is_none()).collect();
         let mut cost = Cost::default();
         if !unknown.is_empty() {
             let asked = unknown.iter().map(|&at| decisions[at].clone()).collect();
@@ -151,9 +151,14 @@ mod tests {
             let engine = Remembering { identity: "counting", open: &open, decisions: &decisions };
             let asked = users
                 .iter()
-                .map(|user| Decision { system: String::new(), user: (*user).into(), choices: YES_NO })
+                .map(|user| Decision {
+                    system: String::new(),
+                    user: (*user).into(),
+                    choices: YES_NO,
+                })
                 .collect();
-            let (judgements, _) = engine.decide(asked, Deadline::after(Duration::from_secs(1))).unwrap();
+            let (judgements, _) =
+                engine.decide(asked, Deadline::after(Duration::from_secs(1))).unwrap();
             decisions.into_inner().unwrap().save().unwrap();
             judgements.iter().map(Judgement::first).collect::<Vec<_>>()
         };

@@ -339,7 +339,14 @@ impl Library {
         let asked = Asked { text: &question, language };
         let deadline = Deadline::after(allowed);
         let synthesis = decide(
-            asked, &candidates, self.corpus(), engine, &self.prompts, &similarity, settings, deadline,
+            asked,
+            &candidates,
+            self.corpus(),
+            engine,
+            &self.prompts,
+            &similarity,
+            settings,
+            deadline,
         );
         self.save_decisions()?;
         let synthesis = synthesis?;

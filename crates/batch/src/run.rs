@@ -149,9 +149,9 @@ fn answer(
             }))
         }
         // Without a model every question would fail: that is the run's failure, not a question's.
-        Err(error @ BatchError::Stage(StageFailed::Engine { source: LlmError::Missing(_), .. })) => {
-            Err(error)
-        }
+        Err(
+            error @ BatchError::Stage(StageFailed::Engine { source: LlmError::Missing(_), .. }),
+        ) => Err(error),
         Err(error @ (BatchError::Stage(_) | BatchError::Llm(_))) => {
             tracing::warn!("{}: {error}", question.id);
             report.failed.push((question.id.clone(), error.to_string()));

@@ -12,7 +12,7 @@ const ANSWER: Format = Format { magic: *b"FLORANSW", version: 1 };
 const LATEST: Format = Format { magic: *b"FLORLAST", version: 1 };
 
 /// Raised when the code that makes a synthesis changes what comes out.
-const METHOD: &str = "synthesis/1";
+const METHOD: &str = "synthesis/2";
 
 /// The store of answers of one archive.
 #[derive(Debug, Clone)]

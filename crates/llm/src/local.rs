@@ -237,6 +237,7 @@ impl<'m> Session<'m> {
         {
             return Err(LlmError::PromptTooLong { tokens, limit: self.cells });
         }
+        self.make_a_clean_start(&prompts);
         let mut cost = Cost {
             decisions: decisions.len() as u64,
             prompt_tokens: prompts.iter().map(|prompt| prompt.len() as u64).sum(),
@@ -255,6 +256,17 @@ impl<'m> Session<'m> {
         cost.milliseconds = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
         let judgements: Option<Vec<Judgement>> = judgements.into_iter().collect();
         Ok((judgements.ok_or_else(|| self.failed("a decision was left out"))?, cost))
+    }
+
+    /// Empties the memory when little of it serves these prompts: attention runs over every cell in
+    /// use, so that what an earlier question has left would slow down all that follows.
+    fn make_a_clean_start(&mut self, prompts: &[Vec<LlamaToken>]) {
+        let shared = |prompt: &Vec<LlamaToken>| self.cache.best(prompt).map_or(0, |(_, n)| n);
+        let serves: usize = prompts.iter().map(shared).sum();
+        if serves * 4 < self.cache.used() {
+            self.context.clear_kv_cache();
+            self.cache.clear();
+        }
     }
 
     /// Computes a node's stretch, then the prompts that branch from it, then the nodes below.

@@ -7,15 +7,15 @@ use florilegium_llm::local::{Local, LocalConfig};
 use florilegium_llm::{Deadline, Decision, Engine, LlmError, YES_NO};
 
 fn open(context: usize, batch: usize) -> Option<Local> {
-    let folder = std::env::var_os("FLORILEGIUM_MODELS").map(PathBuf::from).unwrap_or_else(|| {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/cache/models")
-    });
+    let folder = std::env::var_os("FLORILEGIUM_MODELS")
+        .map(PathBuf::from)
+        .unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/cache/models"));
     let path = folder.join("SmolLM2-135M-Instruct.Q4_1.gguf");
     if !path.is_file() {
         println!("skipped: {} is not there; run `make test`", path.display());
         return None;
     }
-    let config = LocalConfig { path, identity: "smollm2".into(), threads: Some(2), context, batch };
+    let config = LocalConfig { path, identity: "smollm2".into(), threads: Some(1), context, batch };
     Some(Local::open(config).unwrap())
 }
 
@@ -37,7 +37,8 @@ fn decisions() -> Vec<Decision> {
     ];
     let mut decisions = Vec::new();
     for passage in passages {
-        let stem = format!("Passage:\n{passage}\n{passage}\n\nQuestion: When was the lamp lit?\n\n");
+        let stem =
+            format!("Passage:\n{passage}\n{passage}\n\nQuestion: When was the lamp lit?\n\n");
         decisions.push(decision(format!("{stem}Does the passage state the answer?")));
         for sentence in ["The lamp was lit in 1873.", "The lamp was lit in 1874.", "It burned."] {
             decisions.push(decision(format!("{stem}Does this sentence: {sentence} say so?")));
@@ -86,7 +87,10 @@ fn what_does_not_fit_or_takes_too_long_fails_by_name_and_harms_nothing() {
     let Some(engine) = open(512, 64) else { return };
     let long = decision("word ".repeat(2000));
     let failed = engine.decide(vec![long], soon()).unwrap_err();
-    assert!(matches!(failed, LlmError::PromptTooLong { tokens, limit: 512 } if tokens > 2000), "{failed}");
+    assert!(
+        matches!(failed, LlmError::PromptTooLong { tokens, limit: 512 } if tokens > 2000),
+        "{failed}"
+    );
     let late = engine.decide(decisions(), Deadline::after(Duration::ZERO)).unwrap_err();
     assert!(matches!(late, LlmError::Deadline(_)), "{late}");
     engine.decide(decisions(), soon()).unwrap();
