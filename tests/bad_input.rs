@@ -74,7 +74,9 @@ fn a_wrong_checksum_never_gets_the_final_name() {
 fn an_unknown_key_is_named() {
     let archive = archive();
     edit_pipeline(&archive, "[passages]", "[passages]\ncolour = \"red\"");
-    fails(&archive, &["island.toml", "colour"]);
+    fails(&archive, &["island.toml", "colour", "correct this line"]);
+    let output = archive.florilegium(&["run", &archive.pipeline().display().to_string()]);
+    assert_eq!(stderr(&output).matches("TOML parse error").count(), 1, "said once");
 }
 
 #[test]

@@ -149,7 +149,7 @@ pub enum PipelineError {
         source: std::io::Error,
     },
     /// It is not TOML, or has a key or value that is not known.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}; correct this line, or remove it", path.display(), source.to_string().trim_end())]
     Parse {
         /// The file.
         path: PathBuf,

@@ -60,8 +60,23 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", message(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// An error with its causes, each said once: many a message repeats its cause.
+fn message(error: &anyhow::Error) -> String {
+    let mut message = String::new();
+    for cause in error.chain().map(|cause| cause.to_string()) {
+        let cause = cause.trim_end();
+        if !message.contains(cause) {
+            if !message.is_empty() {
+                message += ": ";
+            }
+            message += cause;
+        }
+    }
+    message
 }
