@@ -12,6 +12,8 @@ use florilegium_files::{FileError, sha256_hex, sha256_hex_parts};
 use florilegium_llm::{Cost, Deadline, Decision, Engine, Judgement, LlmError};
 use serde::{Deserialize, Serialize};
 
+use crate::store::load_if_whole;
+
 const FORMAT: Format = Format { magic: *b"FLORDECI", version: 1 };
 
 /// The decisions of one model.
@@ -35,16 +37,10 @@ impl Decisions {
     /// log, and its decisions are taken again.
     pub fn open(path: &Path, model: &str) -> Result<Self, FileError> {
         let path = path.join(sha256_hex(model.as_bytes()));
-        let known = match record::load::<Stored>(&path, FORMAT) {
-            Ok(stored) if stored.model == model => stored.decisions.into_iter().collect(),
-            Ok(_) => HashMap::new(),
-            Err(error) if error.is_not_found() => HashMap::new(),
-            Err(error @ FileError::Format { .. }) => {
-                tracing::warn!("{error}");
-                HashMap::new()
-            }
-            Err(error) => return Err(error),
-        };
+        let known = load_if_whole::<Stored>(&path, FORMAT)?
+            .filter(|stored| stored.model == model)
+            .map(|stored| stored.decisions.into_iter().collect())
+            .unwrap_or_default();
         Ok(Decisions { path, model: model.to_owned(), known, changed: false })
     }
 

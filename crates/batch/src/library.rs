@@ -2,7 +2,7 @@
 //! answer from it. The batch run, the command line and the live server all ask the same library.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -24,7 +24,7 @@ use crate::decisions::{Decisions, Remembering};
 use crate::error::BatchError;
 use crate::pipeline::{Languages, Pipeline};
 use crate::progress;
-use crate::store::{Inputs, Store, Stored};
+use crate::store::{Inputs, Store, Stored, load_if_whole};
 use crate::vectors::Vectors;
 
 const ARCHIVE: Format = Format { magic: *b"FLORARCH", version: 1 };
@@ -118,7 +118,9 @@ impl Library {
         let start = Instant::now();
         let fingerprint = fingerprint(&pipeline, &models.embedding_identity())?;
         let path = archive_path(&pipeline);
-        let stored = match load_archive(&path)?.filter(|stored| stored.fingerprint == fingerprint) {
+        let stored = match load_if_whole::<StoredArchive>(&path, ARCHIVE)?
+            .filter(|stored| stored.fingerprint == fingerprint)
+        {
             Some(stored) => stored,
             None => {
                 built.read = true;
@@ -172,7 +174,8 @@ impl Library {
     pub fn open(pipeline: Pipeline) -> Result<Self, BatchError> {
         let models = Models::of(&pipeline)?;
         let missing = || BatchError::NotBuilt { id: pipeline.id.clone() };
-        let stored = load_archive(&archive_path(&pipeline))?.ok_or_else(missing)?;
+        let stored = load_if_whole::<StoredArchive>(&archive_path(&pipeline), ARCHIVE)?
+            .ok_or_else(missing)?;
         let archive = stored.archive.with_look_ups();
         let identity = models.embedding_identity();
         let origin =
@@ -599,19 +602,6 @@ fn corpus_hash(archive: &Archive) -> String {
 
 fn archive_path(pipeline: &Pipeline) -> PathBuf {
     pipeline.paths.work.join("archive")
-}
-
-/// The stored archive; a damaged one counts as missing and is made anew.
-fn load_archive(path: &Path) -> Result<Option<StoredArchive>, BatchError> {
-    match record::load(path, ARCHIVE) {
-        Ok(stored) => Ok(Some(stored)),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error @ FileError::Format { .. }) => {
-            tracing::warn!("{error}");
-            Ok(None)
-        }
-        Err(error) => Err(error.into()),
-    }
 }
 
 fn question_key(question: &str) -> String {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use florilegium_files::record::{self, Format};
 use florilegium_files::{FileError, sha256_hex_parts};
 use florilegium_synthesis::{Candidate, Settings, Synthesis};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 const ANSWER: Format = Format { magic: *b"FLORANSW", version: 1 };
@@ -82,7 +83,7 @@ impl Store {
     /// The answer kept under `key`. A damaged record is reported in the log and counts as missing:
     /// it is computed again.
     pub fn get(&self, key: &str) -> Result<Option<Stored>, FileError> {
-        self.read(&self.answer_path(key), ANSWER)
+        load_if_whole(&self.answer_path(key), ANSWER)
     }
 
     /// Keeps an answer.
@@ -107,27 +108,28 @@ impl Store {
     }
 
     fn latest_key(&self, question: &str) -> Result<Option<String>, FileError> {
-        self.read(&self.path.join("latest").join(question), LATEST)
+        load_if_whole(&self.path.join("latest").join(question), LATEST)
     }
 
     fn answer_path(&self, key: &str) -> PathBuf {
         // Two levels, so that no folder grows without bound.
         self.path.join("answers").join(key.get(..2).unwrap_or("00")).join(key)
     }
+}
 
-    fn read<T: serde::de::DeserializeOwned>(
-        &self,
-        path: &Path,
-        format: Format,
-    ) -> Result<Option<T>, FileError> {
-        match record::load(path, format) {
-            Ok(value) => Ok(Some(value)),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error @ FileError::Format { .. }) => {
-                tracing::warn!("{error}");
-                Ok(None)
-            }
-            Err(error) => Err(error),
+/// Reads a record. A missing one is none; a damaged one is reported in the log and counts as missing,
+/// for everything kept here can be made anew.
+pub(crate) fn load_if_whole<T: DeserializeOwned>(
+    path: &Path,
+    format: Format,
+) -> Result<Option<T>, FileError> {
+    match record::load(path, format) {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error @ FileError::Format { .. }) => {
+            tracing::warn!("{error}");
+            Ok(None)
         }
+        Err(error) => Err(error),
     }
 }

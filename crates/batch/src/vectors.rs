@@ -7,6 +7,8 @@ use florilegium_files::FileError;
 use florilegium_files::record::{self, Format};
 use serde::{Deserialize, Serialize};
 
+use crate::store::load_if_whole;
+
 const FORMAT: Format = Format { magic: *b"FLORVECT", version: 1 };
 
 /// The vectors of one embedding model.
@@ -31,23 +33,14 @@ impl Vectors {
     /// file is reported in the log and its vectors are computed again.
     pub fn open(path: &Path, model: &str) -> Result<Self, FileError> {
         let path = path.join(florilegium_files::sha256_hex(model.as_bytes()));
-        let known = match record::load::<Stored>(&path, FORMAT) {
-            Ok(stored) if stored.model == model => {
+        let known = load_if_whole::<Stored>(&path, FORMAT)?
+            .filter(|stored| stored.model == model)
+            .map(|stored| {
                 let size = usize::try_from(stored.dimension).unwrap_or(0).max(1);
-                stored
-                    .keys
-                    .into_iter()
-                    .zip(stored.numbers.chunks_exact(size).map(<[f32]>::to_vec))
-                    .collect()
-            }
-            Ok(_) => HashMap::new(),
-            Err(error) if error.is_not_found() => HashMap::new(),
-            Err(error @ FileError::Format { .. }) => {
-                tracing::warn!("{error}");
-                HashMap::new()
-            }
-            Err(error) => return Err(error),
-        };
+                let vectors = stored.numbers.chunks_exact(size).map(<[f32]>::to_vec);
+                stored.keys.into_iter().zip(vectors).collect()
+            })
+            .unwrap_or_default();
         Ok(Vectors { path, model: model.to_owned(), known, changed: false })
     }
 
