@@ -1,6 +1,8 @@
 //! Bad input: a message that names the file, the row or the field, and the remedy; a status that is
 //! not 0; and nothing half-written.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use std::fs;

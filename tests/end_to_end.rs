@@ -1,5 +1,7 @@
 //! From sources to a served site, with the real embedding model and a real language model.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use std::fs;

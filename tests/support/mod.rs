@@ -78,7 +78,7 @@ impl Archive {
 
     /// Runs a command of florilegium on this archive's pipeline.
     pub fn florilegium(&self, arguments: &[&str]) -> Output {
-        florilegium(&self.folder.path().to_path_buf())
+        florilegium(self.folder.path())
             .env("FLORILEGIUM_PIPELINE", self.pipeline())
             .args(arguments)
             .output()

@@ -5,7 +5,9 @@
 
 mod decisions;
 mod error;
+mod ingest;
 mod library;
+mod models;
 mod pipeline;
 mod progress;
 mod run;
@@ -13,7 +15,8 @@ mod store;
 mod vectors;
 
 pub use error::BatchError;
-pub use library::{Answered, Built, Found, Library, normalise};
+pub use ingest::Built;
+pub use library::{Answered, Found, Library, normalise};
 pub use pipeline::{PAGE_LANGUAGES, Pipeline, PipelineError};
 pub use run::{Curated, Run, RunReport, questions, run};
 pub use store::{Inputs, Store, Stored};

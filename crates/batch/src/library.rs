@@ -1,46 +1,26 @@
 //! A library: an archive that has been read, embedded and indexed, with the models that search it and
 //! answer from it. The batch run, the command line and the live server all ask the same library.
 
-use std::collections::HashSet;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-use florilegium_corpus::{Archive, Passage, Report, Role, read_collection, segment};
-use florilegium_embed::{EmbedConfig, Embedder};
-use florilegium_files::record::{self, Format};
-use florilegium_files::{FileError, sha256_hex, sha256_hex_file, sha256_hex_parts};
-use florilegium_index::{Filter, Index, Origin, Row};
+use florilegium_corpus::{Archive, Passage, Report, Role};
+use florilegium_embed::Embedder;
+use florilegium_files::sha256_hex;
+use florilegium_index::{Filter, Index};
 use florilegium_llm::local::{Local, LocalConfig};
 use florilegium_llm::{Deadline, Engine, LlmError};
-use florilegium_models::{Model, ModelList, Status};
 use florilegium_synthesis::answer::{Answer, Excerpt};
 use florilegium_synthesis::{Asked, Candidate, Prompts, decide, excerpts, render};
-use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::decisions::{Decisions, Remembering};
 use crate::error::BatchError;
+use crate::ingest::{Built, Ingested, ingest, open_ingested};
+use crate::models::{Models, identity, open_embedder};
 use crate::pipeline::{Languages, Pipeline};
-use crate::progress;
-use crate::store::{Inputs, Store, Stored, load_if_whole};
+use crate::store::{Inputs, Store, Stored};
 use crate::vectors::Vectors;
-
-const ARCHIVE: Format = Format { magic: *b"FLORARCH", version: 1 };
-/// Raised when the readers or the segmentation change what comes out.
-const READER: &str = "reader/1";
-/// Numbers in a vector.
-const DIMENSION: usize = 384;
-/// Vectors are saved each time this many passages were embedded.
-const SAVE_EVERY: usize = 2048;
-
-#[derive(Serialize, Deserialize)]
-struct StoredArchive {
-    fingerprint: String,
-    archive: Archive,
-    reports: Vec<(String, Report)>,
-}
 
 /// An archive that can be searched and asked.
 pub struct Library {
@@ -60,23 +40,6 @@ pub struct Library {
     decisions: Option<Mutex<Decisions>>,
     embedder: Mutex<Option<Arc<Embedder>>>,
     engine: Mutex<Option<Arc<dyn Engine>>>,
-}
-
-/// What building a library did.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct Built {
-    /// Whether the sources were read again, because something in them had changed.
-    pub read: bool,
-    /// Passages embedded.
-    pub embedded_passages: usize,
-    /// Their tokens.
-    pub embedded_tokens: usize,
-    /// Seconds spent reading and cutting into passages.
-    pub read_seconds: f64,
-    /// Seconds spent embedding.
-    pub embed_seconds: f64,
-    /// Whether the index was made anew.
-    pub indexed: bool,
 }
 
 /// A passage found, and the others that say exactly the same.
@@ -101,96 +64,41 @@ pub struct Answered {
     pub fresh: bool,
 }
 
-/// Identities and files of the models, from the model list.
-struct Models {
-    weights: Model,
-    tokenizer: Model,
-    language: Model,
-    folder: PathBuf,
-}
-
 impl Library {
     /// Reads, embeds and indexes what has changed, and opens the result.
     pub fn build(pipeline: Pipeline) -> Result<(Self, Built), BatchError> {
         let models = Models::of(&pipeline)?;
-        let mut built = Built::default();
         let embedder = Mutex::new(None);
-        let start = Instant::now();
-        let fingerprint = fingerprint(&pipeline, &models.embedding_identity())?;
-        let path = archive_path(&pipeline);
-        let stored = match load_if_whole::<StoredArchive>(&path, ARCHIVE)?
-            .filter(|stored| stored.fingerprint == fingerprint)
-        {
-            Some(stored) => stored,
-            None => {
-                built.read = true;
-                let embedder = open_embedder(&embedder, &models, &pipeline)?;
-                let (archive, reports) = read(&pipeline, &embedder)?;
-                let stored = StoredArchive { fingerprint, archive, reports };
-                record::write(&path, ARCHIVE, &stored)?;
-                stored
-            }
-        };
-        built.read_seconds = start.elapsed().as_secs_f64();
-        let archive = stored.archive.with_look_ups();
-
-        let embedding = models.embedding_identity();
-        let mut vectors = Vectors::open(&pipeline.paths.work.join("vectors"), &embedding)?;
-        let start = Instant::now();
-        embed(&archive, &mut vectors, || open_embedder(&embedder, &models, &pipeline), &mut built)?;
-        built.embed_seconds = start.elapsed().as_secs_f64();
-
-        let origin =
-            Origin { corpus: corpus_hash(&archive), model: embedding, dimension: DIMENSION };
-        let folder = pipeline.paths.work.join("index");
-        let index = match Index::open(&folder, &origin) {
-            Ok(index) => index,
-            Err(_) => {
-                // Missing, damaged or made from something else: made anew from what is at hand.
-                built.indexed = true;
-                let rows = rows(&archive, &vectors)?;
-                Index::build(&folder, origin, &rows)?
-            }
-        };
-        let language = identity(&models.language);
-        let decisions = Decisions::open(&pipeline.paths.work.join("decisions"), &language)?;
-        let library = Library {
-            decisions: Some(Mutex::new(decisions)),
-            store: Store::new(&pipeline.paths.work),
-            prompts: Prompts::built_in()?,
-            archive,
-            reports: stored.reports,
-            index,
-            models,
-            vectors: Mutex::new(vectors),
-            embedder,
-            engine: Mutex::new(None),
-            pipeline,
-        };
-        Ok((library, built))
+        let (ingested, built) = ingest(&pipeline, &models, &embedder)?;
+        let folder = pipeline.paths.work.join("decisions");
+        let decisions = Decisions::open(&folder, &identity(&models.language))?;
+        let library = Self::of(pipeline, models, embedder, ingested)?;
+        Ok((Library { decisions: Some(Mutex::new(decisions)), ..library }, built))
     }
 
     /// Opens what an earlier run has built; reads no source and computes nothing.
     pub fn open(pipeline: Pipeline) -> Result<Self, BatchError> {
         let models = Models::of(&pipeline)?;
-        let missing = || BatchError::NotBuilt { id: pipeline.id.clone() };
-        let stored = load_if_whole::<StoredArchive>(&archive_path(&pipeline), ARCHIVE)?
-            .ok_or_else(missing)?;
-        let archive = stored.archive.with_look_ups();
-        let identity = models.embedding_identity();
-        let origin =
-            Origin { corpus: corpus_hash(&archive), model: identity.clone(), dimension: DIMENSION };
-        let index = Index::open(&pipeline.paths.work.join("index"), &origin)?;
+        let ingested = open_ingested(&pipeline, &models)?;
+        Self::of(pipeline, models, Mutex::new(None), ingested)
+    }
+
+    fn of(
+        pipeline: Pipeline,
+        models: Models,
+        embedder: Mutex<Option<Arc<Embedder>>>,
+        ingested: Ingested,
+    ) -> Result<Self, BatchError> {
         Ok(Library {
             decisions: None,
             store: Store::new(&pipeline.paths.work),
             prompts: Prompts::built_in()?,
-            archive,
-            reports: stored.reports,
-            index,
+            archive: ingested.archive,
+            reports: ingested.reports,
+            index: ingested.index,
             models,
-            vectors: Mutex::new(Vectors::open(&pipeline.paths.work.join("vectors"), &identity)?),
-            embedder: Mutex::new(None),
+            vectors: Mutex::new(ingested.vectors),
+            embedder,
             engine: Mutex::new(None),
             pipeline,
         })
@@ -434,174 +342,6 @@ impl Library {
         *engine = Some(opened.clone());
         Ok(opened)
     }
-}
-
-impl Models {
-    fn of(pipeline: &Pipeline) -> Result<Self, BatchError> {
-        let list = ModelList::load(&pipeline.paths.model_list)?;
-        Ok(Models {
-            weights: list.get(&pipeline.embedding.model)?.clone(),
-            tokenizer: list.get(&pipeline.embedding.tokenizer)?.clone(),
-            language: list.get(&pipeline.language_model.model)?.clone(),
-            folder: pipeline.paths.models.clone(),
-        })
-    }
-
-    /// Weights, tokenizer and prefixes: what a vector depends on.
-    fn embedding_identity(&self) -> String {
-        format!("{} {} query:/passage:", identity(&self.weights), identity(&self.tokenizer))
-    }
-
-    /// The file of a model that has been fetched.
-    fn file(&self, model: &Model) -> Result<PathBuf, BatchError> {
-        match model.status(&self.folder) {
-            Status::Present => Ok(model.path(&self.folder)),
-            _ => Err(BatchError::NoModel { id: model.id.clone(), path: model.path(&self.folder) }),
-        }
-    }
-}
-
-fn identity(model: &Model) -> String {
-    format!("{}@{}", model.id, model.sha256.get(..16).unwrap_or(&model.sha256))
-}
-
-fn open_embedder(
-    slot: &Mutex<Option<Arc<Embedder>>>,
-    models: &Models,
-    pipeline: &Pipeline,
-) -> Result<Arc<Embedder>, BatchError> {
-    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(embedder) = slot.as_ref() {
-        return Ok(embedder.clone());
-    }
-    let mut config =
-        EmbedConfig::new(models.file(&models.weights)?, models.file(&models.tokenizer)?);
-    config.threads = pipeline.embedding.threads;
-    let opened = Arc::new(Embedder::open(&config)?);
-    *slot = Some(opened.clone());
-    Ok(opened)
-}
-
-/// Reads all collections and cuts them into passages.
-fn read(
-    pipeline: &Pipeline,
-    embedder: &Embedder,
-) -> Result<(Archive, Vec<(String, Report)>), BatchError> {
-    let mut documents = Vec::new();
-    let mut passages = Vec::new();
-    let mut reports = Vec::new();
-    let mut languages: Vec<String> =
-        pipeline.collections.iter().map(|c| c.language.clone()).collect();
-    languages.sort_unstable();
-    languages.dedup();
-    let bar = progress::bar(pipeline.collections.len() as u64, "reading", "collections");
-    for collection in &pipeline.collections {
-        let (read, report) = read_collection(collection)?;
-        let count = |text: &str| embedder.count_tokens(text);
-        let cut: Vec<Vec<Passage>> = read
-            .par_iter()
-            .map(|document| segment(document, &languages, &count, pipeline.passages.tokens))
-            .collect();
-        passages.extend(cut.into_iter().flatten());
-        documents.extend(read);
-        for warning in &report.warnings {
-            tracing::warn!("{}: {}: {}", collection.id, warning.path, warning.message);
-        }
-        reports.push((collection.id.clone(), report));
-        bar.inc(1);
-    }
-    bar.finish_and_clear();
-    Ok((Archive::new(pipeline.collections.clone(), documents, passages), reports))
-}
-
-/// Embeds the passages whose texts have no vector yet.
-fn embed(
-    archive: &Archive,
-    vectors: &mut Vectors,
-    embedder: impl Fn() -> Result<Arc<Embedder>, BatchError>,
-    built: &mut Built,
-) -> Result<(), BatchError> {
-    let mut seen = HashSet::new();
-    let new: Vec<(&Passage, &str)> = archive
-        .passages()
-        .iter()
-        .filter(|passage| vectors.get(&passage.text_hash).is_none())
-        .filter(|passage| seen.insert(passage.text_hash.as_str()))
-        .filter_map(|passage| Some((passage, archive.text(passage)?)))
-        .collect();
-    if new.is_empty() {
-        return Ok(());
-    }
-    let embedder = embedder()?;
-    let total: usize = new.iter().map(|(passage, _)| passage.tokens).sum();
-    let bar = progress::bar(total as u64, "embedding", "tokens");
-    for chunk in new.chunks(SAVE_EVERY) {
-        let texts: Vec<&str> = chunk.iter().map(|(_, text)| *text).collect();
-        let before = bar.position();
-        let computed =
-            embedder.passages(&texts, &mut |_, tokens| bar.set_position(before + tokens as u64))?;
-        for ((passage, _), vector) in chunk.iter().zip(computed) {
-            vectors.put(passage.text_hash.clone(), vector);
-            built.embedded_tokens += passage.tokens;
-        }
-        built.embedded_passages += chunk.len();
-        bar.set_position(built.embedded_tokens as u64);
-        vectors.save()?;
-    }
-    bar.finish_and_clear();
-    Ok(())
-}
-
-fn rows<'a>(archive: &'a Archive, vectors: &'a Vectors) -> Result<Vec<Row<'a>>, BatchError> {
-    archive
-        .passages()
-        .iter()
-        .enumerate()
-        .map(|(number, passage)| {
-            let missing = || BatchError::NotBuilt { id: passage.id.clone() };
-            Ok(Row {
-                passage: number,
-                collection: &passage.collection,
-                language: &passage.language,
-                vector: vectors.get(&passage.text_hash).ok_or_else(missing)?,
-            })
-        })
-        .collect()
-}
-
-/// Hash of everything that decides what the archive holds: the bytes of the sources, how they are
-/// described, and how they are read and cut.
-fn fingerprint(pipeline: &Pipeline, embedding: &str) -> Result<String, BatchError> {
-    let mut parts: Vec<String> =
-        vec![READER.into(), embedding.into(), pipeline.passages.tokens.to_string()];
-    for collection in &pipeline.collections {
-        parts.push(serde_json::to_string(collection).unwrap_or_default());
-        let mut files: Vec<PathBuf> = walkdir::WalkDir::new(&collection.path)
-            .into_iter()
-            .filter_map(Result::ok)
-            .filter(|entry| entry.file_type().is_file())
-            .map(walkdir::DirEntry::into_path)
-            .collect();
-        files.sort_unstable();
-        let hashes: Vec<String> =
-            files.par_iter().map(|file| sha256_hex_file(file)).collect::<Result<_, FileError>>()?;
-        for (file, hash) in files.iter().zip(hashes) {
-            parts.push(file.to_string_lossy().into_owned());
-            parts.push(hash);
-        }
-    }
-    Ok(sha256_hex_parts(parts.iter().map(String::as_bytes)))
-}
-
-fn corpus_hash(archive: &Archive) -> String {
-    let passages = archive.passages().iter().flat_map(|passage| {
-        [&passage.id, &passage.text_hash, &passage.collection, &passage.language]
-    });
-    sha256_hex_parts(passages.map(|part| part.as_bytes()))
-}
-
-fn archive_path(pipeline: &Pipeline) -> PathBuf {
-    pipeline.paths.work.join("archive")
 }
 
 fn question_key(question: &str) -> String {

@@ -11,7 +11,8 @@ use florilegium_synthesis::{StageFailed, render};
 use serde::Serialize;
 
 use crate::error::BatchError;
-use crate::library::{Built, Library};
+use crate::ingest::Built;
+use crate::library::Library;
 use crate::pipeline::{PAGE_LANGUAGES, Pipeline};
 use crate::progress;
 

@@ -41,7 +41,7 @@ fn exp(x: f32) -> f32 {
     p = fma(p, r, 8.333_452e-3);
     p = fma(p, r, 4.166_579_6e-2);
     p = fma(p, r, 1.666_666_5e-1);
-    p = fma(p, r, 5.000_000_1e-1);
+    p = fma(p, r, 0.5);
     let p = fma(p, r * r, r + 1.0);
     // 2^n, put together from its bits; n lies in -126..=127.
     p * f32::from_bits((shifted.to_bits() << 23).wrapping_add(1f32.to_bits()))
@@ -57,7 +57,7 @@ fn erf(x: f32) -> f32 {
     p = fma(p, s, -2.101_024e-6);
     p = fma(p, s, -5.692_506_3e-5);
     p = fma(p, s, -7.349_906_3e-4);
-    p = fma(p, s, -2.954_599_9e-3);
+    p = fma(p, s, -2.954_6e-3);
     p = fma(p, s, -1.609_603_3e-2);
     let mut q = -1.456_607_2e-5;
     q = fma(q, s, -2.133_740_6e-4);

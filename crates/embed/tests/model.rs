@@ -1,6 +1,8 @@
 //! Checks with the real model. They run where its files are: in the folder that the environment
 //! variable `FLORILEGIUM_MODELS` names, or else in `data/cache/models` of this workspace.
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 

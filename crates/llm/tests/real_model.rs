@@ -1,5 +1,7 @@
 //! The in-process engine with a real model: what is shared must not change what is decided.
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -84,7 +84,7 @@ fn number(value: u64, messages: &Value) -> Result<String, Error> {
     let digits = value.to_string();
     let mut parted = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             parted.push_str(group.as_str().unwrap_or_default());
         }
         parted.push(digit);

@@ -1,5 +1,7 @@
 //! The pages: what they show, exactly that, and nothing that a hostile source could add.
 
+#![allow(clippy::unwrap_used)]
+
 #[allow(dead_code, missing_docs, reason = "shared with the example")]
 mod common;
 
