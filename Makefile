@@ -19,7 +19,7 @@ CARGO_BUILD := cargo build --release --workspace --all-targets --locked
 RUN_MODELS := multilingual-e5-small-q4 multilingual-e5-small-tokenizer qwen2.5-coder-1.5b-instruct-q4
 TEST_MODELS := multilingual-e5-small-q4 multilingual-e5-small-tokenizer smollm2-135m-instruct-q4
 
-.PHONY: help setup build models corpus pipeline serve run test check audit bench clean-data
+.PHONY: help setup build models corpus pipeline serve run test check audit bench eval clean-data
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -57,6 +57,18 @@ audit: build ## Check every published quotation against the original files
 check: setup ## Formatting and lints
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets --locked -- -D warnings
+
+bench: build models ## Measure speed against peers, side by side
+	benches/run.sh embed
+	benches/run.sh search
+
+EVAL ?= ../shared/eval
+eval: build models ## Measure retrieval on the sets in the folder EVAL
+	@test -d $(EVAL) || { echo "there is no folder $(EVAL); give one with EVAL=…, with the sets named in the Makefile"; exit 1; }
+	$(FLORILEGIUM) eval retrieval --html data/cache/eval/retrieval.html \
+	  --set $(EVAL)/xquad/xquad.en.json --set $(EVAL)/xquad/xquad.el.json \
+	  --set $(EVAL)/xquad/xquad.el.json@$(EVAL)/xquad/xquad.en.json --set $(EVAL)/xquad/xquad.de.json \
+	  --set $(EVAL)/piaf/piaf.fr.json --set $(EVAL)/cnil/paraphrases.fr.jsonl@$(EVAL)/cnil/faq.fr.jsonl
 
 clean-data: ## Remove everything that a run has made, and all downloads
 	rm -rf data/cache public

@@ -214,6 +214,7 @@ fn rows<'a>(archive: &'a Archive, vectors: &'a Vectors) -> Result<Vec<Row<'a>>, 
                 collection: &passage.collection,
                 language: &passage.language,
                 vector: vectors.get(&passage.text_hash).ok_or_else(missing)?,
+                text: archive.text(passage).ok_or_else(missing)?,
             })
         })
         .collect()

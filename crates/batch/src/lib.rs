@@ -3,6 +3,7 @@
 //! [`Pipeline`] is an archive's file; [`Library`] is the archive read, embedded, indexed and ready to
 //! be asked; [`run()`] answers every curated question, computing only what is not in the [`Store`].
 
+mod content;
 mod decisions;
 mod error;
 mod ingest;
@@ -13,10 +14,14 @@ mod progress;
 mod run;
 mod store;
 mod vectors;
+mod wordings;
 
 pub use error::BatchError;
 pub use ingest::Built;
 pub use library::{Answered, Found, Library, normalise};
+pub use models::embedder;
 pub use pipeline::{PAGE_LANGUAGES, Pipeline, PipelineError};
 pub use run::{Curated, Run, RunReport, questions, run};
 pub use store::{Inputs, Store, Stored};
+pub use vectors::Vectors;
+pub use wordings::{Near, Wordings};

@@ -7,13 +7,14 @@ use std::time::{Duration, SystemTime};
 use florilegium_corpus::{Archive, Passage, Report, Role};
 use florilegium_embed::Embedder;
 use florilegium_files::sha256_hex;
-use florilegium_index::{Filter, Index};
+use florilegium_index::{Filter, Hit, Index, Origin, Question};
 use florilegium_llm::local::{Local, LocalConfig};
 use florilegium_llm::{Deadline, Engine, LlmError};
 use florilegium_synthesis::answer::{Answer, Excerpt};
-use florilegium_synthesis::{Asked, Candidate, Prompts, decide, excerpts, render};
+use florilegium_synthesis::{Asked, Candidate, Likeness, Prompts, decide, excerpts, render};
 use unicode_normalization::UnicodeNormalization;
 
+use crate::content::Content;
 use crate::decisions::{Decisions, Remembering};
 use crate::error::BatchError;
 use crate::ingest::{Built, Ingested, ingest, open_ingested};
@@ -47,9 +48,9 @@ pub struct Library {
 pub struct Found<'a> {
     /// The passage.
     pub passage: &'a Passage,
-    /// Cosine of question and passage.
-    pub score: f32,
-    /// Identical passages elsewhere (editions), which are not listed again.
+    /// Its scores.
+    pub hit: Hit,
+    /// Passages elsewhere that say the same, or nearly (editions), which are not listed again.
     pub editions: Vec<&'a Passage>,
 }
 
@@ -109,6 +110,11 @@ impl Library {
         &self.index.origin().corpus
     }
 
+    /// What the index was made from.
+    pub fn origin(&self) -> &Origin {
+        self.index.origin()
+    }
+
     /// Identity of the embedding model.
     pub fn embedding_identity(&self) -> String {
         self.models.embedding_identity()
@@ -128,41 +134,60 @@ impl Library {
         languages
     }
 
-    /// The `k` passages nearest to `question` that the filter lets through. Passages that say
-    /// exactly the same count once.
+    /// The `k` passages that match `question` best among those the filter lets through. Passages that
+    /// say the same, or nearly, count once; of one document there are at most as many as the pipeline
+    /// allows.
     pub fn search(
         &self,
         question: &str,
         filter: &Filter,
         k: usize,
     ) -> Result<Vec<Found<'_>>, BatchError> {
-        self.search_near(&self.question_vector(question)?, filter, k)
+        let vector = self.question_vector(question)?;
+        self.search_near(Question { vector: &vector, text: question }, filter, k)
     }
 
     fn search_near(
         &self,
-        vector: &[f32],
+        question: Question<'_>,
         filter: &Filter,
         k: usize,
     ) -> Result<Vec<Found<'_>>, BatchError> {
+        let ranking = self.pipeline.retrieval.ranking();
         let mut wanted = k.saturating_mul(2).saturating_add(8);
         loop {
-            let hits = self.index.search(vector, filter, wanted)?;
+            let hits = self.index.search(question, filter, wanted, &ranking)?;
             let exhausted = hits.len() < wanted;
-            let mut found: Vec<Found<'_>> = Vec::new();
-            for hit in hits {
-                let Some(passage) = self.archive.passages().get(hit.passage) else { continue };
-                match found.iter_mut().find(|f| f.passage.text_hash == passage.text_hash) {
-                    Some(same) => same.editions.push(passage),
-                    None => found.push(Found { passage, score: hit.score, editions: Vec::new() }),
-                }
-            }
+            let found = self.distinct(&hits, k);
             if found.len() >= k || exhausted {
-                found.truncate(k);
                 return Ok(found);
             }
             wanted = wanted.saturating_mul(4);
         }
+    }
+
+    /// The first `k` passages of `hits` that do not say what one before them says.
+    fn distinct(&self, hits: &[Hit], k: usize) -> Vec<Found<'_>> {
+        let mut found: Vec<Found<'_>> = Vec::new();
+        let mut contents: Vec<Content> = Vec::new();
+        for hit in hits {
+            let Some(passage) = self.archive.passages().get(hit.passage) else { continue };
+            let content = Content::of(self.archive.text(passage).unwrap_or_default());
+            if let Some(at) = contents.iter().position(|earlier| earlier.is_nearly(&content)) {
+                if let Some(same) = found.get_mut(at) {
+                    same.editions.push(passage);
+                }
+                continue;
+            }
+            let here = found.iter().filter(|f| f.passage.document == passage.document).count();
+            let most = self.pipeline.retrieval.per_document.unwrap_or(usize::MAX);
+            // Those after the last that is wanted are looked at for its editions only.
+            if here < most && found.len() < k {
+                contents.push(content);
+                found.push(Found { passage, hit: *hit, editions: Vec::new() });
+            }
+        }
+        found
     }
 
     /// Passages found, as they are shown.
@@ -193,7 +218,8 @@ impl Library {
         }
         let settings = &self.pipeline.synthesis;
         let asked = self.question_vector(&question)?;
-        let found = self.search_near(&asked, &filter, settings.passages)?;
+        let searched = Question { vector: &asked, text: &question };
+        let found = self.search_near(searched, &filter, settings.passages)?;
         let candidates: Vec<Candidate<'_>> = found
             .iter()
             .filter_map(|found| {
@@ -202,7 +228,7 @@ impl Library {
                     passage: found.passage,
                     title: &document.title,
                     text: document.slice(&found.passage.range)?,
-                    similarity: found.score,
+                    similarity: found.hit.dense,
                 })
             })
             .collect();
@@ -223,10 +249,8 @@ impl Library {
             return Ok(Answered { stored, answer, fresh: false });
         }
         let allowed = Duration::from_secs(self.pipeline.language_model.deadline_seconds);
-        let similarity = |texts: &[&str]| {
-            let embedder = self.embedder().map_err(|e| e.to_string())?;
-            let vectors = embedder.passages(texts, &mut |_, _| {}).map_err(|e| e.to_string())?;
-            Ok(vectors.iter().map(|vector| dot(vector, &asked)).collect())
+        let compare = |texts: &[&str], above: &str| {
+            self.compare(&question, &asked, texts, above).map_err(|e| e.to_string())
         };
         let open = || match self.engine() {
             Ok(engine) => Ok(engine),
@@ -255,7 +279,7 @@ impl Library {
             self.corpus(),
             engine,
             &self.prompts,
-            &similarity,
+            &compare,
             settings,
             deadline,
         );
@@ -265,6 +289,25 @@ impl Library {
         let stored = Stored { key, computed_on: today(), synthesis };
         self.store.put(&stored)?;
         Ok(Answered { stored, answer, fresh: true })
+    }
+
+    /// How like the question each of some texts is that stand under the headings `above`.
+    fn compare(
+        &self,
+        question: &str,
+        asked: &[f32],
+        texts: &[&str],
+        above: &str,
+    ) -> Result<Vec<Likeness>, BatchError> {
+        let vectors = self.embedder()?.passages(texts, &mut |_, _| {})?;
+        let under: Vec<String> = texts.iter().map(|text| format!("{above} {text}")).collect();
+        let under: Vec<&str> = under.iter().map(String::as_str).collect();
+        let coverages = self.index.coverage(question, &under)?;
+        let likeness = |(vector, coverage): (&Vec<f32>, f32)| Likeness {
+            similarity: dot(vector, asked),
+            coverage,
+        };
+        Ok(vectors.iter().zip(coverages).map(likeness).collect())
     }
 
     /// The languages that may feed the answer to a question in `language`.
@@ -292,15 +335,15 @@ impl Library {
         Ok(())
     }
 
-    /// Embeds a curated question and keeps its vector, so that a run with nothing new embeds nothing.
-    pub fn remember(&self, question: &str) -> Result<(), BatchError> {
+    /// The vector of a curated question, kept, so that a run with nothing new embeds nothing.
+    pub fn remember(&self, question: &str) -> Result<Vec<f32>, BatchError> {
         let question = normalise(question);
         let vector = self.question_vector(&question)?;
         let mut vectors = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
         if vectors.get(&question_key(&question)).is_none() {
-            vectors.put(question_key(&question), vector);
+            vectors.put(question_key(&question), vector.clone());
         }
-        Ok(())
+        Ok(vector)
     }
 
     /// Writes the vectors of the questions that were remembered.
@@ -309,7 +352,7 @@ impl Library {
     }
 
     /// The vector of a question, from those kept or computed now.
-    fn question_vector(&self, question: &str) -> Result<Vec<f32>, BatchError> {
+    pub(crate) fn question_vector(&self, question: &str) -> Result<Vec<f32>, BatchError> {
         let known = {
             let vectors = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
             vectors.get(&question_key(question)).map(<[f32]>::to_vec)

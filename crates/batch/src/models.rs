@@ -47,6 +47,11 @@ pub(crate) fn identity(model: &Model) -> String {
     format!("{}@{}", model.id, model.sha256.get(..16).unwrap_or(&model.sha256))
 }
 
+/// The embedding engine of a pipeline.
+pub fn embedder(pipeline: &Pipeline) -> Result<Arc<Embedder>, BatchError> {
+    open_embedder(&Mutex::new(None), &Models::of(pipeline)?, pipeline)
+}
+
 /// The embedding engine in `slot`, opened at first use.
 pub(crate) fn open_embedder(
     slot: &Mutex<Option<Arc<Embedder>>>,
@@ -60,6 +65,7 @@ pub(crate) fn open_embedder(
     let mut config =
         EmbedConfig::new(models.file(&models.weights)?, models.file(&models.tokenizer)?);
     config.threads = pipeline.embedding.threads;
+    config.compute = pipeline.embedding.compute;
     let opened = Arc::new(Embedder::open(&config)?);
     *slot = Some(opened.clone());
     Ok(opened)

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use florilegium_corpus::{Collection, Role};
+use florilegium_embed::Compute;
+use florilegium_index::{Fusion, Ranking};
 use florilegium_synthesis::Settings;
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +69,9 @@ pub struct Embedding {
     /// Threads; all cores when not given.
     #[serde(default)]
     pub threads: Option<usize>,
+    /// What computes: "cpu", or "cuda" where the program was built with that feature.
+    #[serde(default)]
+    pub compute: Compute,
 }
 
 /// The language model in this process.
@@ -121,12 +126,31 @@ pub enum Languages {
 }
 
 /// How passages are found.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Retrieval {
     /// Which languages feed the answer to a question.
-    #[serde(default)]
     pub languages: Languages,
+    /// How nearness in meaning and agreement in words are put together.
+    pub fusion: Fusion,
+    /// Weight of the words against the meaning's 1.
+    pub lexical_weight: f32,
+    /// At most this many passages of one document.
+    pub per_document: Option<usize>,
+}
+
+impl Default for Retrieval {
+    fn default() -> Self {
+        let Ranking { fusion, lexical_weight, .. } = Ranking::default();
+        Retrieval { languages: Languages::default(), fusion, lexical_weight, per_document: None }
+    }
+}
+
+impl Retrieval {
+    /// As the index wants it.
+    pub fn ranking(&self) -> Ranking {
+        Ranking { fusion: self.fusion, lexical_weight: self.lexical_weight, ..Ranking::default() }
+    }
 }
 
 /// The questions.
@@ -229,6 +253,19 @@ impl Pipeline {
             return fault(
                 "passages.tokens",
                 format!("{}: choose 32 to 480 (the model reads 512 at most)", self.passages.tokens),
+            );
+        }
+        let retrieval = &self.retrieval;
+        if !(0.0..=100.0).contains(&retrieval.lexical_weight) {
+            return fault(
+                "retrieval.lexical_weight",
+                format!("{}: choose 0 to 100; 0.4 did best", retrieval.lexical_weight),
+            );
+        }
+        if retrieval.per_document == Some(0) {
+            return fault(
+                "retrieval.per_document",
+                "0: choose 1 or more, or remove the line".into(),
             );
         }
         let settings = &self.synthesis;

@@ -15,6 +15,7 @@ use crate::ingest::Built;
 use crate::library::Library;
 use crate::pipeline::{PAGE_LANGUAGES, Pipeline};
 use crate::progress;
+use crate::wordings::Wordings;
 
 /// A curated question and its answer.
 #[derive(Debug, Clone)]
@@ -117,6 +118,7 @@ pub fn run(pipeline: Pipeline, stop: &AtomicBool) -> Result<Run, BatchError> {
         bar.inc(1);
     }
     bar.finish_and_clear();
+    Wordings::open(&library, &list)?;
     library.save_vectors()?;
     report.synthesis_seconds = synthesis.elapsed().as_secs_f64();
     report.seconds = start.elapsed().as_secs_f64();

@@ -9,11 +9,11 @@ use florilegium_synthesis::{Candidate, Settings, Synthesis};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-const ANSWER: Format = Format { magic: *b"FLORANSW", version: 1 };
+const ANSWER: Format = Format { magic: *b"FLORANSW", version: 2 };
 const LATEST: Format = Format { magic: *b"FLORLAST", version: 1 };
 
 /// Raised when the code that makes a synthesis changes what comes out.
-const METHOD: &str = "synthesis/2";
+const METHOD: &str = "synthesis/3";
 
 /// The store of answers of one archive.
 #[derive(Debug, Clone)]
@@ -131,5 +131,22 @@ pub(crate) fn load_if_whole<T: DeserializeOwned>(
             Ok(None)
         }
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_of_an_older_version_counts_as_missing_and_is_not_misread() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path());
+        let fixture =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/fixtures/store/answer-v1");
+        let path = store.answer_path("00");
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::copy(fixture, path).unwrap();
+        assert_eq!(store.get("00").unwrap(), None);
     }
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use commands::{ask, audit, info, models, run, search, serve};
+use commands::{ask, audit, eval, info, models, run, search, serve};
 
 /// Answers questions with nothing but verified quotations from an archive.
 #[derive(Debug, Parser)]
@@ -33,6 +33,8 @@ enum Command {
     Ask(ask::Arguments),
     /// Check every published quotation against the original files.
     Audit(audit::Arguments),
+    /// Measure how well passages are found.
+    Eval(eval::Arguments),
     /// Serve the published site, search and ask.
     Serve(serve::Arguments),
     /// Show how this program was built: version, vector instructions.
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::Search(arguments) => search::run(&arguments),
         Command::Ask(arguments) => ask::run(&arguments),
         Command::Audit(arguments) => audit::run(&arguments),
+        Command::Eval(arguments) => eval::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
     };

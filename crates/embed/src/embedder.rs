@@ -5,13 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
+use candle_core::Device;
 use florilegium_files::sha256_hex_parts;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::EmbedError;
 use crate::batch::plan;
+use crate::bundle::Shape;
 use crate::encoder::Encoder;
+use crate::portable::Portable;
 use crate::tokens::{Role, Tokens};
 use crate::weights;
 
@@ -31,6 +34,17 @@ pub enum Arithmetic {
     Quantized,
 }
 
+/// What computes the vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Compute {
+    /// The processor.
+    #[default]
+    Cpu,
+    /// The first NVIDIA card; needs the feature `cuda`.
+    Cuda,
+}
+
 /// What to open, and how.
 #[derive(Debug, Clone)]
 pub struct EmbedConfig {
@@ -44,8 +58,25 @@ pub struct EmbedConfig {
     pub max_tokens: usize,
     /// Threads to compute with; `None` for one a core.
     pub threads: Option<usize>,
-    /// How the linear layers compute.
+    /// How the linear layers compute, on the CPU.
     pub arithmetic: Arithmetic,
+    /// What computes.
+    pub compute: Compute,
+}
+
+/// An encoder, wherever it computes.
+enum Encoding {
+    Cpu(Encoder),
+    Device(Portable),
+}
+
+impl Encoding {
+    fn forward(&self, texts: &[&[u32]]) -> candle_core::Result<Vec<Option<Vec<f32>>>> {
+        match self {
+            Encoding::Cpu(encoder) => encoder.forward(texts),
+            Encoding::Device(encoder) => encoder.forward(texts),
+        }
+    }
 }
 
 impl EmbedConfig {
@@ -57,6 +88,7 @@ impl EmbedConfig {
             max_tokens: 512,
             threads: None,
             arithmetic: Arithmetic::default(),
+            compute: Compute::default(),
         }
     }
 }
@@ -70,7 +102,8 @@ const FEWEST: usize = 5;
 
 /// Turns texts into vectors. May be shared among threads.
 pub struct Embedder {
-    encoder: Encoder,
+    encoder: Encoding,
+    shape: Shape,
     tokens: Tokens,
     max_tokens: usize,
     hash: String,
@@ -90,20 +123,21 @@ impl Embedder {
         // Both take their time, the tokenizer more.
         let (tokens, loaded) = thread::scope(|scope| {
             let tokens = scope.spawn(|| Tokens::load(&config.tokenizer));
-            let loaded = weights::load(&config.weights, config.arithmetic);
+            let loaded = weights::load(&config.weights);
             let tokens = tokens.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             (tokens, loaded)
         });
-        let (tokens, weights::Loaded { encoder, hash }) = (tokens?, loaded?);
-        if tokens.size() > encoder.shape.tokens {
+        let (tokens, weights) = (tokens?, loaded?);
+        let shape = weights.shape.clone();
+        if tokens.size() > shape.tokens {
             return Err(EmbedError::Mismatch {
                 tokenizer: config.tokenizer.clone(),
                 tokens: tokens.size(),
                 weights: config.weights.clone(),
-                rows: encoder.shape.tokens,
+                rows: shape.tokens,
             });
         }
-        let positions = encoder.shape.positions;
+        let positions = shape.positions;
         if !(FEWEST..=positions).contains(&config.max_tokens) {
             return Err(EmbedError::Setting {
                 field: "max_tokens",
@@ -130,10 +164,23 @@ impl Embedder {
                 .build()
                 .map_err(|error| EmbedError::Threads(error.to_string()))
         };
-        let narrow = match config.arithmetic {
-            Arithmetic::Full => (0..threads).map(|_| pool(1)).collect::<Result<_, _>>()?,
-            // Candle's quantized product has threads of its own, and lets in one caller at a time.
-            Arithmetic::Quantized => Vec::new(),
+        let encoder = match config.compute {
+            Compute::Cpu => Encoding::Cpu(weights.encoder(config.arithmetic)?),
+            Compute::Cuda => {
+                let device = Device::new_cuda(0).map_err(|error| EmbedError::Setting {
+                    field: "compute",
+                    problem: format!("there is no CUDA here ({error}); build with --features cuda on a machine that has it, or choose \"cpu\""),
+                })?;
+                Encoding::Device(weights.portable(device)?)
+            }
+        };
+        let narrow = match (config.compute, config.arithmetic) {
+            (Compute::Cpu, Arithmetic::Full) => {
+                (0..threads).map(|_| pool(1)).collect::<Result<_, _>>()?
+            }
+            // Candle's quantized product has threads of its own, and a card is one: each lets in one
+            // caller at a time.
+            _ => Vec::new(),
         };
         let scheme = format!(
             "1; {:?}; {:?}; mean, unit length; {:?}",
@@ -141,9 +188,11 @@ impl Embedder {
             Role::Passage.prefix(),
             config.arithmetic
         );
-        let hash = sha256_hex_parts([hash.as_bytes(), tokens.hash.as_bytes(), scheme.as_bytes()]);
+        let hash =
+            sha256_hex_parts([weights.hash.as_bytes(), tokens.hash.as_bytes(), scheme.as_bytes()]);
         Ok(Embedder {
             encoder,
+            shape,
             tokens,
             max_tokens: config.max_tokens,
             hash,
@@ -154,7 +203,7 @@ impl Embedder {
 
     /// The number of numbers in a vector: 384 for multilingual-e5-small.
     pub fn dimension(&self) -> usize {
-        self.encoder.shape.hidden
+        self.shape.hidden
     }
 
     /// The most tokens a text may have, prefix and special tokens included.
@@ -282,7 +331,7 @@ impl Embedder {
 impl std::fmt::Debug for Embedder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Embedder")
-            .field("shape", &self.encoder.shape)
+            .field("shape", &self.shape)
             .field("tokenizer", &self.tokens.path)
             .field("model_hash", &self.hash)
             .finish_non_exhaustive()

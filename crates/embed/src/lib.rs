@@ -26,9 +26,10 @@ mod embedder;
 mod encoder;
 mod error;
 mod kernels;
+mod portable;
 mod tokens;
 mod weights;
 
 pub use convert::{convert, gguf_path};
-pub use embedder::{Arithmetic, EmbedConfig, Embedder, Vector};
+pub use embedder::{Arithmetic, Compute, EmbedConfig, Embedder, Vector};
 pub use error::EmbedError;

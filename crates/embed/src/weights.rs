@@ -17,33 +17,35 @@ use florilegium_files::{FileError, read, sha256_hex, sha256_hex_parts};
 use crate::bundle::{self, Shape};
 use crate::encoder::{Encoder, Layer, Linear, Product, Table};
 use crate::kernels::Norm;
+use crate::portable::Portable;
 use crate::{Arithmetic, EmbedError, convert};
 
-/// An encoder and the hash of the files it was made from.
-pub(crate) struct Loaded {
-    pub encoder: Encoder,
+/// Weights that were read, and the hash of the files they come from.
+pub(crate) struct Weights {
+    pub shape: Shape,
     pub hash: String,
+    source: Source,
 }
 
-/// Loads whatever lies at `path`.
-pub(crate) fn load(path: &Path, arithmetic: Arithmetic) -> Result<Loaded, EmbedError> {
+/// Reads whatever lies at `path`.
+pub(crate) fn load(path: &Path) -> Result<Weights, EmbedError> {
     if path.is_dir() {
-        return checkpoint(&path.join("model.safetensors"), arithmetic);
+        return checkpoint(&path.join("model.safetensors"));
     }
     if path.extension().is_some_and(|extension| extension == "safetensors") {
-        return checkpoint(path, arithmetic);
+        return checkpoint(path);
     }
     let mut magic = [0; 4];
     let begun = File::open(path).and_then(|mut file| file.read_exact(&mut magic));
     begun.map_err(|e| FileError::io("read the weights", path, e))?;
     if &magic == bundle::MAGIC {
         let (bytes, hash) = convert::load(path)?;
-        return gguf(&bytes, hash, path, arithmetic);
+        return gguf(&bytes, hash, path);
     }
     if &magic == b"GGUF" {
         let bytes = read(path)?;
         let hash = sha256_hex(&bytes);
-        return gguf(&bytes, hash, path, arithmetic);
+        return gguf(&bytes, hash, path);
     }
     Err(EmbedError::Format {
         path: path.to_owned(),
@@ -51,22 +53,30 @@ pub(crate) fn load(path: &Path, arithmetic: Arithmetic) -> Result<Loaded, EmbedE
     })
 }
 
-fn gguf(
-    bytes: &[u8],
-    hash: String,
-    path: &Path,
-    arithmetic: Arithmetic,
-) -> Result<Loaded, EmbedError> {
+impl Weights {
+    /// The encoder for this machine's CPU.
+    pub(crate) fn encoder(&self, arithmetic: Arithmetic) -> Result<Encoder, EmbedError> {
+        self.source.encoder(self.shape.clone(), arithmetic)
+    }
+
+    /// The encoder for `device`.
+    pub(crate) fn portable(&self, device: Device) -> Result<Portable, EmbedError> {
+        Ok(Portable::new(self.source.tensors(&device)?, &self.shape, device)?)
+    }
+}
+
+fn gguf(bytes: &[u8], hash: String, path: &Path) -> Result<Weights, EmbedError> {
     let format = |problem: String| EmbedError::Format { path: path.to_owned(), problem };
     let content = Content::read(&mut Cursor::new(bytes)).map_err(|e| format(e.to_string()))?;
     let shape = convert::shape(&content).map_err(format)?;
     let tensors =
         VarBuilder::from_gguf_buffer(bytes, &Device::Cpu).map_err(|e| format(e.to_string()))?;
-    let source = Source { path: path.to_owned(), store: Store::Gguf(tensors) };
-    Ok(Loaded { encoder: source.encoder(shape, arithmetic)?, hash })
+    let names = content.tensor_infos.keys().cloned().collect();
+    let source = Source { path: path.to_owned(), store: Store::Gguf(tensors, names) };
+    Ok(Weights { shape, hash, source })
 }
 
-fn checkpoint(path: &Path, arithmetic: Arithmetic) -> Result<Loaded, EmbedError> {
+fn checkpoint(path: &Path) -> Result<Weights, EmbedError> {
     let config_path = path.with_file_name("config.json");
     let format =
         |path: &Path, problem: String| EmbedError::Format { path: path.to_owned(), problem };
@@ -100,11 +110,12 @@ fn checkpoint(path: &Path, arithmetic: Arithmetic) -> Result<Loaded, EmbedError>
     }
     let hash = sha256_hex_parts([bytes.as_slice(), text.as_slice()]);
     let source = Source { path: path.to_owned(), store: Store::Plain(tensors) };
-    Ok(Loaded { encoder: source.encoder(shape, arithmetic)?, hash })
+    Ok(Weights { shape, hash, source })
 }
 
 enum Store {
-    Gguf(VarBuilder),
+    /// With the names of the tensors.
+    Gguf(VarBuilder, Vec<String>),
     Plain(HashMap<String, Tensor>),
 }
 
@@ -117,7 +128,7 @@ impl Source {
     fn encoder(&self, shape: Shape, arithmetic: Arithmetic) -> Result<Encoder, EmbedError> {
         let hidden = shape.hidden;
         let table = match &self.store {
-            Store::Gguf(_) => Table::Quantized(self.quantized(
+            Store::Gguf(..) => Table::Quantized(self.quantized(
                 "embeddings.word_embeddings.weight",
                 shape.tokens,
                 hidden,
@@ -161,6 +172,28 @@ impl Source {
         Ok(Encoder { shape, table, places, norm, layers })
     }
 
+    /// All tensors, f32, on `device`.
+    fn tensors(&self, device: &Device) -> Result<HashMap<String, Tensor>, EmbedError> {
+        let f32_there = |name: &str, tensor: candle_core::Result<Tensor>| {
+            tensor
+                .and_then(|tensor| tensor.to_dtype(DType::F32)?.to_device(device))
+                .map(|tensor| (name.to_owned(), tensor))
+                .map_err(|error| self.fail(name, error))
+        };
+        match &self.store {
+            Store::Plain(tensors) => {
+                tensors.iter().map(|(name, tensor)| f32_there(name, Ok(tensor.clone()))).collect()
+            }
+            Store::Gguf(tensors, names) => names
+                .iter()
+                .map(|name| {
+                    let tensor = tensors.get_no_shape(name);
+                    f32_there(name, tensor.and_then(|tensor| tensor.dequantize(&Device::Cpu)))
+                })
+                .collect(),
+        }
+    }
+
     fn fail(&self, name: &str, error: impl std::fmt::Display) -> EmbedError {
         EmbedError::Format { path: self.path.clone(), problem: format!("tensor {name}: {error}") }
     }
@@ -172,7 +205,7 @@ impl Source {
         columns: usize,
     ) -> Result<Arc<QTensor>, EmbedError> {
         match &self.store {
-            Store::Gguf(tensors) => {
+            Store::Gguf(tensors, _) => {
                 tensors.get((rows, columns), name).map_err(|error| self.fail(name, error))
             }
             Store::Plain(_) => {
@@ -186,7 +219,7 @@ impl Source {
 
     fn plain(&self, name: &str, dims: &[usize]) -> Result<Tensor, EmbedError> {
         match &self.store {
-            Store::Gguf(tensors) => tensors
+            Store::Gguf(tensors, _) => tensors
                 .get(dims, name)
                 .and_then(|tensor| tensor.dequantize(&Device::Cpu))
                 .map_err(|error| self.fail(name, error)),
@@ -299,8 +332,13 @@ mod tests {
     }
 
     fn vectors(path: &Path, arithmetic: Arithmetic, texts: &[&[u32]]) -> Vec<Vec<f32>> {
-        let loaded = load(path, arithmetic).unwrap();
-        loaded.encoder.forward(texts).unwrap().into_iter().map(Option::unwrap).collect()
+        let encoder = load(path).unwrap().encoder(arithmetic).unwrap();
+        encoder.forward(texts).unwrap().into_iter().map(Option::unwrap).collect()
+    }
+
+    fn read_fault(path: &Path) -> String {
+        let encoder = load(path).and_then(|weights| weights.encoder(Arithmetic::Full));
+        encoder.err().unwrap().to_string()
     }
 
     fn furthest(a: &[f32], b: &[f32]) -> f32 {
@@ -333,6 +371,19 @@ mod tests {
     }
 
     #[test]
+    fn the_encoder_for_other_devices_gives_the_same_vectors_in_a_padded_batch() {
+        let folder = tempfile::tempdir().unwrap();
+        let (bundle, checkpoint, _) = files(folder.path());
+        let expected = vectors(&bundle, Arithmetic::Full, &TEXTS);
+        for path in [&bundle, &checkpoint] {
+            let portable = load(path).unwrap().portable(Device::Cpu).unwrap();
+            for (a, b) in expected.iter().zip(portable.forward(&TEXTS).unwrap()) {
+                assert!(furthest(a, &b.unwrap()) < 1e-5);
+            }
+        }
+    }
+
+    #[test]
     fn bundle_gguf_and_checkpoint_give_the_same_vectors() {
         let folder = tempfile::tempdir().unwrap();
         let (bundle, checkpoint, _) = files(folder.path());
@@ -358,7 +409,7 @@ mod tests {
         let name = "encoder.layer.1.output.dense.weight";
         let message = |tensors: &HashMap<String, Tensor>| {
             candle_core::safetensors::save(tensors, &checkpoint).unwrap();
-            load(&checkpoint, Arithmetic::Full).err().unwrap().to_string()
+            read_fault(&checkpoint)
         };
         let whole =
             tensors.insert(name.into(), Tensor::zeros((3, 3), DType::F32, &Device::Cpu).unwrap());
@@ -376,7 +427,7 @@ mod tests {
         assert!(message(&tensors).contains("config.json"));
         let other = folder.path().join("other.bin");
         fs::write(&other, b"PK\x03\x04").unwrap();
-        let text = load(&other, Arithmetic::Full).err().unwrap().to_string();
+        let text = read_fault(&other);
         assert!(text.contains("other.bin") && text.contains("fetch the model again"), "{text}");
     }
 
@@ -387,7 +438,7 @@ mod tests {
         let name = "embeddings.LayerNorm.weight";
         tensors.insert(name.into(), Tensor::new(&[f32::NAN; 32], &Device::Cpu).unwrap());
         candle_core::safetensors::save(&tensors, &checkpoint).unwrap();
-        let text = load(&checkpoint, Arithmetic::Full).err().unwrap().to_string();
+        let text = read_fault(&checkpoint);
         assert!(text.contains(name) && text.contains("NaN"), "{text}");
     }
 }

@@ -23,11 +23,10 @@
 mod check;
 mod decode;
 mod fault;
-mod fold;
 mod list;
 mod rows;
 
 pub use check::{LIMIT, QuestionProblem, check_question};
 pub use fault::{Fault, QuestionErrors};
-pub use fold::fold;
+pub use florilegium_fold::fold;
 pub use list::{Known, Question, QuestionList, Status};

@@ -5,6 +5,7 @@ use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
 
+use florilegium_fold::fold;
 use polars::prelude::{
     CsvParseOptions, CsvReadOptions, DataFrame, DataType, PlSmallStr, PolarsResult, Schema,
     SerReader,
@@ -15,7 +16,6 @@ use unicode_normalization::UnicodeNormalization;
 use crate::check::{LIMIT, QuestionProblem, check_question, is_control};
 use crate::decode::decode;
 use crate::fault::{Faults, QuestionErrors};
-use crate::fold::fold;
 use crate::rows::{self, Layout, Row};
 
 /// A list larger than this is taken for another file.

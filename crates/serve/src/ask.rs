@@ -221,7 +221,7 @@ async fn search(
         check_question(&question)?;
         let found = library.search(&normalise(&question), &filter, k)?;
         let excerpts = library.excerpts(&found)?;
-        let scores = found.iter().map(|found| found.score);
+        let scores = found.iter().map(|found| found.hit.fused);
         Ok::<_, BatchError>(
             scores.zip(excerpts).map(|(score, excerpt)| Scored { score, excerpt }).collect(),
         )

@@ -14,14 +14,14 @@ pub(crate) struct SearchReply {
     pub question: String,
     /// Its language, given or detected.
     pub language: String,
-    /// The nearest passages, the nearest first, with their cosine.
+    /// The nearest passages, the best first, with their score.
     pub passages: Vec<Scored>,
 }
 
-/// A passage and how near it is.
+/// A passage and how well it matches.
 #[derive(Debug, Serialize)]
 pub(crate) struct Scored {
-    /// Cosine of question and passage.
+    /// Score of meaning and words together; only good for comparing these passages.
     pub score: f32,
     /// The passage.
     #[serde(flatten)]

@@ -75,6 +75,8 @@ pub struct Weights {
     pub passage: f64,
     /// Times the cosine of question and sentence.
     pub similarity: f64,
+    /// Times the share of the question's words that stand in the sentence or above it.
+    pub coverage: f64,
 }
 
 impl Default for Settings {
@@ -90,7 +92,13 @@ impl Default for Settings {
             show_at: 0.25,
             quotations: 3,
             shortest: 8,
-            weights: Weights { bias: -21.45, sentence: 1.67, passage: 1.23, similarity: 21.4 },
+            weights: Weights {
+                bias: -21.45,
+                sentence: 1.67,
+                passage: 1.23,
+                similarity: 21.4,
+                coverage: 0.0,
+            },
         }
     }
 }
@@ -109,13 +117,23 @@ pub enum StageFailed {
     /// A prompt could not be made.
     #[error(transparent)]
     Prompt(#[from] PromptError),
-    /// The similarities of the sentences could not be computed.
-    #[error("the sentences could not be embedded: {0}")]
-    Similarity(String),
+    /// The sentences could not be compared with the question.
+    #[error("the sentences could not be compared with the question: {0}")]
+    Likeness(String),
 }
 
-/// Computes the cosines of the question and each of some sentences.
-pub type Similarity<'a> = &'a dyn Fn(&[&str]) -> Result<Vec<f32>, String>;
+/// How like the question a sentence is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Likeness {
+    /// Cosine of both.
+    pub similarity: f32,
+    /// Share of the question's words, weighed by their rarity, that stand in the sentence, or in the
+    /// title and headings above it.
+    pub coverage: f32,
+}
+
+/// Computes the likeness of the question and each of some sentences, which stand under some headings.
+pub type Compare<'a> = &'a dyn Fn(&[&str], &str) -> Result<Vec<Likeness>, String>;
 
 /// A sentence on its way.
 struct Sentence<'a> {
@@ -123,6 +141,7 @@ struct Sentence<'a> {
     range: Range<usize>,
     text: &'a str,
     similarity: f64,
+    coverage: f64,
 }
 
 /// Makes the synthesis of one question in the consolidated pass.
@@ -133,7 +152,7 @@ pub fn decide(
     corpus: &str,
     engine: &dyn Engine,
     prompts: &Prompts,
-    similarity: Similarity<'_>,
+    compare: Compare<'_>,
     settings: &Settings,
     deadline: Deadline,
 ) -> Result<Synthesis, StageFailed> {
@@ -166,7 +185,7 @@ pub fn decide(
     // 2. Their sentences, those nearest to the question.
     let mut sentences: Vec<Sentence<'_>> = Vec::new();
     for &at in &order {
-        sentences.extend(near_sentences(at, &candidates[at], similarity, settings)?);
+        sentences.extend(near_sentences(at, &candidates[at], compare, settings)?);
     }
     let decisions = sentences
         .iter()
@@ -185,11 +204,8 @@ pub fn decide(
             quotation: sentence.text.to_owned(),
             probability,
             similarity: sentence.similarity,
-            score: settings.weights.score(
-                probability,
-                relevance[sentence.candidate],
-                sentence.similarity,
-            ),
+            coverage: sentence.coverage,
+            score: settings.weights.score(probability, relevance[sentence.candidate], sentence),
             outcome: None,
         });
     }
@@ -243,7 +259,7 @@ pub fn decide(
 fn near_sentences<'a>(
     at: usize,
     candidate: &Candidate<'a>,
-    similarity: Similarity<'_>,
+    compare: Compare<'_>,
     settings: &Settings,
 ) -> Result<Vec<Sentence<'a>>, StageFailed> {
     let start = candidate.passage.range.start;
@@ -264,15 +280,17 @@ fn near_sentences<'a>(
         return Ok(Vec::new());
     }
     let only: Vec<&str> = texts.iter().map(|(_, text)| *text).collect();
-    let similarities = similarity(&only).map_err(StageFailed::Similarity)?;
+    let above = format!("{} {}", candidate.title, candidate.passage.headings.join(" "));
+    let likenesses = compare(&only, &above).map_err(StageFailed::Likeness)?;
     let mut sentences: Vec<Sentence<'a>> = texts
         .into_iter()
-        .zip(similarities)
-        .map(|((range, text), similarity)| Sentence {
+        .zip(likenesses)
+        .map(|((range, text), likeness)| Sentence {
             candidate: at,
             range,
             text,
-            similarity: f64::from(similarity),
+            similarity: f64::from(likeness.similarity),
+            coverage: f64::from(likeness.coverage),
         })
         .collect();
     sentences.sort_by(|a, b| b.similarity.total_cmp(&a.similarity));
@@ -367,11 +385,12 @@ fn prompt<'a>(candidate: &Candidate<'a>, question: &'a str) -> PassagePrompt<'a>
 
 impl Weights {
     /// The probability that a sentence answers, all signals together.
-    fn score(&self, sentence: f64, passage: f64, similarity: f64) -> f64 {
+    fn score(&self, probability: f64, passage: f64, sentence: &Sentence<'_>) -> f64 {
         let sum = self.bias
-            + self.sentence * log_odds(sentence)
+            + self.sentence * log_odds(probability)
             + self.passage * log_odds(passage)
-            + self.similarity * similarity;
+            + self.similarity * sentence.similarity
+            + self.coverage * sentence.coverage;
         1.0 / (1.0 + (-sum).exp())
     }
 }

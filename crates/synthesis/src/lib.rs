@@ -15,7 +15,7 @@ pub mod verify;
 #[cfg(test)]
 mod rules;
 
-pub use decide::{Asked, Candidate, Settings, StageFailed, Weights, decide};
+pub use decide::{Asked, Candidate, Likeness, Settings, StageFailed, Weights, decide};
 pub use prompts::{PassagePrompt, PromptError, Prompts};
 pub use render::{RenderError, excerpts, render};
 pub use synthesis::{Judged, Mode, Proposal, Synthesis, Trace, Verified};

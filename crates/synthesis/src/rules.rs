@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::answer::Answer;
-use crate::decide::{Asked, Candidate, Settings, StageFailed, decide};
+use crate::decide::{Asked, Candidate, Likeness, Settings, StageFailed, decide};
 use crate::prompts::Prompts;
 use crate::render::{RenderError, render};
 use crate::synthesis::Synthesis;
@@ -128,11 +128,12 @@ fn synthesize(
             similarity: 0.9,
         })
         .collect();
-    let similarity = |texts: &[&str]| Ok(vec![0.9; texts.len()]);
+    let likeness = Likeness { similarity: 0.9, coverage: 0.5 };
+    let compare = |texts: &[&str], _: &str| Ok(vec![likeness; texts.len()]);
     let asked = Asked { text: "Quand la lampe fut-elle allumée ?", language: "fr" };
     let deadline = Deadline::after(Duration::from_secs(5));
     let prompts = Prompts::built_in().unwrap();
-    decide(asked, &candidates, "corpus", engine, &prompts, &similarity, settings, deadline)
+    decide(asked, &candidates, "corpus", engine, &prompts, &compare, settings, deadline)
 }
 
 fn answer(says: &[f64]) -> (Archive, Synthesis, Answer) {

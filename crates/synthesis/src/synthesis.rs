@@ -105,7 +105,9 @@ pub struct Proposal {
     pub probability: f64,
     /// Cosine of question and quotation.
     pub similarity: f64,
-    /// Both, and the passage's relevance, put together.
+    /// Share of the question's words, weighed by their rarity, that stand in the quotation or above it.
+    pub coverage: f64,
+    /// All of them, and the passage's relevance, put together.
     pub score: f64,
     /// What the verification found; nothing when it was not selected for showing.
     pub outcome: Option<Outcome>,

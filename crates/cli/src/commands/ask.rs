@@ -71,15 +71,19 @@ fn trace(answered: &Answered) -> String {
             passage.similarity, passage.relevance, passage.passage
         );
     }
-    text += "proposed quotations: score, probability, similarity, what the verification found\n";
+    text += "proposed quotations: score, probability, similarity, coverage, what the verification found\n";
     for proposal in &trace.proposals {
         let outcome = match &proposal.outcome {
             Some(outcome) => format!("{outcome:?}"),
             None => "not selected".into(),
         };
         text += &format!(
-            "  {:.3}  {:.3}  {:.3}  {outcome}\n      {}\n",
-            proposal.score, proposal.probability, proposal.similarity, proposal.quotation
+            "  {:.3}  {:.3}  {:.3}  {:.2}  {outcome}\n      {}\n",
+            proposal.score,
+            proposal.probability,
+            proposal.similarity,
+            proposal.coverage,
+            proposal.quotation
         );
     }
     let cost = trace.cost;

@@ -2,6 +2,7 @@
 
 pub(crate) mod ask;
 pub(crate) mod audit;
+pub(crate) mod eval;
 pub(crate) mod info;
 pub(crate) mod models;
 pub(crate) mod run;

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use florilegium_batch::{Library, Wordings, questions};
 use florilegium_index::Filter;
 use florilegium_questions::check_question;
 
@@ -24,6 +25,9 @@ pub(crate) struct Arguments {
     /// How many passages.
     #[arg(short, long, env = "FLORILEGIUM_K", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1000))]
     k: u16,
+    /// Search the curated questions instead of the passages.
+    #[arg(long)]
+    questions: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -32,6 +36,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     check_question(&arguments.question)?;
     let library = arguments.pipeline.open()?;
+    if arguments.questions {
+        return curated(arguments, &library);
+    }
     for id in &arguments.collection {
         if library.archive.collection(id).is_none() {
             let known: Vec<&str> =
@@ -53,7 +60,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             .zip(&excerpts)
             .map(|(found, excerpt)| {
                 let editions: Vec<&str> = found.editions.iter().map(|p| p.id.as_str()).collect();
-                serde_json::json!({ "score": found.score, "passage": excerpt, "editions": editions })
+                serde_json::json!({
+                    "score": found.hit.fused,
+                    "dense": found.hit.dense,
+                    "lexical": found.hit.lexical,
+                    "passage": excerpt,
+                    "editions": editions,
+                })
             })
             .collect();
         print_json(&rows)?;
@@ -63,13 +76,41 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         let mut place = vec![excerpt.collection.as_str(), excerpt.title.as_str()];
         place.extend(excerpt.headings.iter().map(String::as_str));
         print(&format!(
-            "{:>2}. {:.3}  {}\n    {}\n    {}\n\n",
+            "{:>2}. {:.2}  {}\n    {}\n    {}\n\n",
             number + 1,
-            found.score,
+            found.hit.fused,
             place.join(" / "),
             excerpt.text.replace('\n', "\n    "),
             excerpt.url,
         ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The curated questions that are most like the one asked.
+fn curated(arguments: &Arguments, library: &Library) -> Result<ExitCode> {
+    let list = questions(&library.pipeline)?;
+    let wordings = Wordings::open(library, &list)?;
+    let k = usize::from(arguments.k);
+    let near = wordings.nearest(library, &arguments.question, &arguments.lang, k)?;
+    let near: Vec<_> = near
+        .iter()
+        .filter_map(|near| Some((near.similarity, list.questions().get(near.question)?)))
+        .collect();
+    if arguments.json {
+        let rows = near.iter().map(|(similarity, question)| {
+            serde_json::json!({ "similarity": similarity, "id": question.id,
+                "lang": question.lang, "question": question.question })
+        });
+        print_json(&rows.collect::<Vec<_>>())?;
+    } else {
+        for (number, (similarity, question)) in near.iter().enumerate() {
+            let place = number + 1;
+            print(&format!(
+                "{place:>2}. {similarity:.3}  {}  {}\n",
+                question.id, question.question
+            ))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

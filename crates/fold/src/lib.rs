@@ -1,7 +1,8 @@
-//! When two wordings are the same question.
+//! When two wordings are the same, and the words of a text as a search compares them.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
+use unicode_segmentation::UnicodeSegmentation;
 
 /// Folds a text to the form in which two wordings of one question are equal: case, accents, the
 /// Greek final sigma, ligatures, the kind of apostrophe, punctuation and white space do not count.
@@ -34,6 +35,28 @@ pub fn fold(text: &str) -> String {
         }
     }
     folded
+}
+
+/// The words of a text, folded, in order. Scripts that put no spaces between words are cut where
+/// Unicode (UAX 29) allows it: into single signs, as a rule.
+pub fn words(text: &str) -> Vec<String> {
+    let folded = fold(text);
+    let mut words = Vec::new();
+    for word in folded.split(' ').filter(|word| !word.is_empty()) {
+        if word.chars().any(is_unspaced) {
+            words.extend(word.unicode_words().map(str::to_owned));
+        } else {
+            words.push(word.to_owned());
+        }
+    }
+    words
+}
+
+/// Letters of scripts that are written without spaces: Thai to Khmer, kana, Han.
+fn is_unspaced(c: char) -> bool {
+    matches!(c, '\u{0E00}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}'
+        | '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}'
+        | '\u{20000}'..='\u{3FFFF}')
 }
 
 /// Diacritics of Latin, Greek and Cyrillic, the points of Hebrew and Arabic. The stroke that negates
@@ -94,7 +117,22 @@ mod tests {
         assert_eq!(fold("L’archive"), "l archive");
     }
 
+    #[test]
+    fn words_of_spaced_and_unspaced_scripts() {
+        assert_eq!(words("L’État, c'est C++ !"), ["l", "etat", "c", "est", "c++"]);
+        assert_eq!(words("Σωκράτης·ἀνήρ"), ["σωκρατησ", "ανηρ"]);
+        assert_eq!(words("東京2026"), ["東", "京", "2026"]);
+        assert_eq!(words(" ?!"), Vec::<String>::new());
+    }
+
     proptest! {
+        #[test]
+        fn words_are_whole_and_folded(text in any::<String>()) {
+            for word in words(&text) {
+                prop_assert!(!word.is_empty() && !word.contains(' '));
+            }
+        }
+
         #[test]
         fn folding_twice_is_folding_once(text in any::<String>()) {
             let once = fold(&text);
