@@ -15,7 +15,7 @@ mod store;
 mod vectors;
 
 pub use error::BatchError;
-pub use ingest::Built;
+pub use ingest::{Built, Ingest, Texts, open_archive};
 pub use library::{Answered, Found, Library, normalise};
 pub use pipeline::{PAGE_LANGUAGES, Pipeline, PipelineError};
 pub use run::{Curated, Run, RunReport, questions, run};
