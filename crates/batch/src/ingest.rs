@@ -515,11 +515,14 @@ fn file_name(path: &str) -> &str {
 
 /// Hash of everything but a file that decides what it gives.
 fn settings(collection: &Collection, common: &[String]) -> Result<String, FileError> {
-    // Where the folder lies and what is left out of it changes nothing in a file that is in it.
+    // Where the folder lies, what is left out of it and what readers are told of it changes nothing
+    // in a file that is in it.
     let collection = Collection {
         path: PathBuf::new(),
         exclude: Vec::new(),
         title: String::new(),
+        licence: String::new(),
+        url: String::new(),
         ..collection.clone()
     };
     let catalogue = match &collection.metadata {

@@ -38,6 +38,15 @@ pub struct Content {
     pub warnings: Vec<Remark>,
 }
 
+/// Why a file cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Line in the file, from 1.
+    pub line: usize,
+    /// What is wrong there.
+    pub problem: String,
+}
+
 /// Something that an editor should look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde::Deserialize;
 
-use crate::blocks::Content;
+use crate::blocks::{Content, Fault};
 use crate::document::{Format, Metadata};
 use crate::{canonical, html, markdown, plain};
 
@@ -23,15 +23,6 @@ struct Record {
     #[serde(alias = "license")]
     licence: Option<String>,
     format: Option<Format>,
-}
-
-/// A line that is no record.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// Line in the file, from 1.
-    pub line: usize,
-    /// What is wrong with it.
-    pub problem: String,
 }
 
 /// Reads all records: their ids, unique in the file, and what they hold. The text of a record is plain

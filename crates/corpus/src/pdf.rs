@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use pdf_extract::{Document, PlainTextOutput, output_doc_page};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use wait_timeout::ChildExt;
 
@@ -126,7 +127,20 @@ pub fn serve() -> Result<(), String> {
 
 /// The text of each page. May panic, hang or ask for much memory: only for [`serve`] and tests.
 fn pages(bytes: &[u8]) -> Result<Vec<String>, String> {
-    pdf_extract::extract_text_from_mem_by_pages(bytes).map_err(|error| error.to_string())
+    let mut document = Document::load_mem(bytes).map_err(|error| error.to_string())?;
+    if document.is_encrypted() {
+        document
+            .decrypt("")
+            .map_err(|_| "it is encrypted; save it without a password".to_owned())?;
+    }
+    let pages: Vec<u32> = document.get_pages().into_keys().collect();
+    let text = |page: u32| {
+        let mut text = String::new();
+        output_doc_page(&document, &mut PlainTextOutput::new(&mut text), page)
+            .map_err(|error| format!("page {page}: {error}"))?;
+        Ok(text)
+    };
+    pages.into_iter().map(text).collect()
 }
 
 /// The blocks of a text whose pages end in form feeds.

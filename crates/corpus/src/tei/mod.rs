@@ -13,7 +13,7 @@ mod rules;
 
 use roxmltree::{Document as Xml, Node, NodeId, ParsingOptions};
 
-use crate::blocks::{CELLS, Content, Mark, NewBlock, Raw};
+use crate::blocks::{CELLS, Content, Fault, Mark, NewBlock, Raw};
 use crate::document::{BlockKind, Reading};
 
 /// Deepest nesting that is read.
@@ -23,15 +23,6 @@ const LEVELS: usize = 512;
 const NEAR: usize = 400;
 /// Marks that may wait for their notes.
 const WAITING: usize = 500;
-
-/// Why a text cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// Line in the file, from 1.
-    pub line: usize,
-    /// What is wrong there.
-    pub problem: String,
-}
 
 /// Parses XML. External entities are not fetched.
 pub(crate) fn parse(source: &str) -> Result<Xml<'_>, Fault> {
