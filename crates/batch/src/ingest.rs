@@ -217,7 +217,7 @@ fn read(
     }
 
     let count_tokens = match built.files_read {
-        0 => Box::new(|_: &str| 0) as TokenCounter,
+        0 => Box::new(|_: &str| 0_usize) as TokenCounter,
         _ => counter()?,
     };
     let cutting =

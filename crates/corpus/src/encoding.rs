@@ -302,7 +302,7 @@ mod tests {
         let french = "Le c\u{153}ur a ses raisons que la raison ne conna\u{ee}t point\u{a0}; on le sait en mille choses. \u{ab} \u{c9}t\u{e9} \u{bb}";
         let greek = "\u{397} \u{3b1}\u{3c1}\u{3c7}\u{3ae} \u{3b5}\u{3af}\u{3bd}\u{3b1}\u{3b9} \u{3c4}\u{3bf} \u{3ae}\u{3bc}\u{3b9}\u{3c3}\u{3c5} \u{3c4}\u{3bf}\u{3c5} \u{3c0}\u{3b1}\u{3bd}\u{3c4}\u{3cc}\u{3c2}";
         for (text, page, language) in
-            [(french, encoding_rs::WINDOWS_1252, "fr"), (greek, encoding_rs::WINDOWS_1253, "el")]
+            [(french, WINDOWS_1252, "fr"), (greek, encoding_rs::WINDOWS_1253, "el")]
         {
             let (bytes, _, _) = page.encode(text);
             let decoded = read(&bytes, language);

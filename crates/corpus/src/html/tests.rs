@@ -359,7 +359,7 @@ fn a_dialogue_set_as_a_table_is_prose() {
     );
     let kinds: Vec<BlockKind> = content.blocks.iter().map(|block| block.kind).collect();
     assert_eq!(content.text, "Socrates\n\nWhy? It is early.");
-    assert_eq!(kinds, [BlockKind::Paragraph, BlockKind::Paragraph]);
+    assert_eq!(kinds, [Paragraph, Paragraph]);
 }
 
 #[test]

@@ -204,7 +204,7 @@ fn every_format_is_told_by_its_name_or_its_content() {
         ("e", b"<!doctype html><html><p>Du HTML."),
         ("f.gz", &gzip(TEI)),
         ("g.jsonl", b"{\"id\": \"x/1\", \"text\": \"Un.\"}\n{\"text\": \"Deux.\"}"),
-        ("h.epub", &crate::epub::samples().remove(0)),
+        ("h.epub", &epub::samples().remove(0)),
         ("i.csv", b"a,b"),
         ("j", b"Sans nom."),
     ]);

@@ -411,7 +411,9 @@ impl Walker {
                 name => format!("{name}[{}]", frame.position),
             })
             .collect();
-        self.open = Some(Open { kind, anchor, element: element.join("/") });
+        // Text outside of all that holds text stands in the root.
+        let element = if element.is_empty() { "TEI".to_owned() } else { element.join("/") };
+        self.open = Some(Open { kind, anchor, element });
     }
 
     /// A space, if words are to be parted here.

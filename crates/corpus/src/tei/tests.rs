@@ -185,6 +185,12 @@ fn the_header_says_what_the_text_is() {
 }
 
 #[test]
+fn text_in_the_root_has_a_place_too() {
+    let content = read("<TEI>Loose.<text/></TEI>", "a.xml", Reading::Original).unwrap();
+    assert_eq!(content.blocks[0].element, "TEI");
+}
+
+#[test]
 fn lines_lead_back_to_the_file() {
     let document = document("<p>One\n<hi>two</hi>\n\nthree</p>\n<p>four</p>");
     let line = |word: &str| {
