@@ -58,6 +58,11 @@ pub fn read(bytes: &[u8]) -> Result<Content, String> {
     if content.title.is_none() {
         content.title = navigation.first().map(|entry| entry.label.clone());
     }
+    // The book's title heads everything: it is no part of a heading path.
+    let title = content.title.clone().unwrap_or_default();
+    for block in &mut content.blocks {
+        block.headings.retain(|heading| !same(heading, &title));
+    }
     Ok(content)
 }
 

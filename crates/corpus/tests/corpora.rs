@@ -205,6 +205,7 @@ fn an_epub_comes_in_the_order_of_its_spine() {
         republic.map(|block| &block.headings).collect();
     println!("{headings:?}");
     assert!(headings.len() > 10);
+    assert!(headings.iter().all(|path| path.first().is_none_or(|first| *first == "Republic")));
     assert!(book.map.notes.len() > 100);
 }
 
