@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use roxmltree::{Document as Xml, Node};
 
 use crate::blocks::{Content, Remark};
-use crate::document::BlockKind;
+use crate::document::{BlockKind, Metadata};
 use crate::encoding::Hints;
 use crate::pack::{LARGEST, Zip};
 use crate::{canonical, encoding, html, tei};
@@ -109,17 +109,23 @@ impl Book {
                 .map(|node| canonical::line(node.text().unwrap_or_default()));
             texts.filter(|text| !text.is_empty()).collect::<Vec<_>>()
         };
-        let mut content = Content::default();
-        content.title = of("title").into_iter().next();
-        content.language = of("language").into_iter().next();
         let authors = of("creator");
-        content.meta.author = (!authors.is_empty()).then(|| authors.join("; "));
-        let day = |date: &str| date.split('T').next().unwrap_or_default().to_owned();
-        content.meta.date = of("date").first().map(|date| day(date));
-        // A page of legal text is no line beside a quotation.
-        content.meta.licence =
-            of("rights").into_iter().next().filter(|rights| rights.chars().count() <= LONGEST);
-        content
+        let day = |date: &String| date.split('T').next().unwrap_or_default().to_owned();
+        Content {
+            title: of("title").into_iter().next(),
+            language: of("language").into_iter().next(),
+            meta: Metadata {
+                author: (!authors.is_empty()).then(|| authors.join("; ")),
+                date: of("date").first().map(day),
+                // A page of legal text is no line beside a quotation.
+                licence: of("rights")
+                    .into_iter()
+                    .next()
+                    .filter(|text| text.chars().count() <= LONGEST),
+                ..Metadata::default()
+            },
+            ..Content::default()
+        }
     }
 }
 

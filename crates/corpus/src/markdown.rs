@@ -130,11 +130,7 @@ impl Reader {
                 self.flush();
                 self.row = true;
             }
-            Tag::TableCell => {
-                if !self.raw.text().trim().is_empty() {
-                    self.raw.push_str(CELLS);
-                }
-            }
+            Tag::TableCell if !self.raw.text().trim().is_empty() => self.raw.push_str(CELLS),
             Tag::Paragraph
             | Tag::BlockQuote(_)
             | Tag::List(_)
