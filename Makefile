@@ -54,6 +54,9 @@ serve: ## Serve what was published
 audit: build ## Check every published quotation against the original files
 	$(FLORILEGIUM) audit $(PIPELINE)
 
+bench: build ## Speed of the readers, MB/s by format
+	cargo bench --workspace --locked --bench readers
+
 check: setup ## Formatting and lints
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets --locked -- -D warnings

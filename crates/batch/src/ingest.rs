@@ -1,12 +1,20 @@
 //! From sources to an index: reads, cuts, embeds and indexes what has changed, and nothing else.
+//!
+//! A file is not read again while its size and time are the same, or, if they are not, its hash. One
+//! that was renamed is known by its hash. What a file gave goes with it.
 
-use std::collections::HashSet;
-use std::path::PathBuf;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use florilegium_corpus::{Archive, Passage, Report, read_collection, segment};
+use florilegium_corpus::blocks::AUTO;
+use florilegium_corpus::{
+    Archive, Catalogue, Collection, CorpusError, Document, FileContent, Passage, Report,
+    SourceFile, Warning, all_or_errors, finish, list_files, read_file, segment,
+};
 use florilegium_embed::Embedder;
+use florilegium_files::lock::Lock;
 use florilegium_files::record::{self, Format};
 use florilegium_files::{FileError, sha256_hex_file, sha256_hex_parts};
 use florilegium_index::{Index, Origin, Row};
@@ -20,26 +28,52 @@ use crate::progress;
 use crate::store::load_if_whole;
 use crate::vectors::Vectors;
 
-const ARCHIVE: Format = Format { magic: *b"FLORARCH", version: 1 };
+const ARCHIVE: Format = Format { magic: *b"FLORARCH", version: 2 };
 /// Raised when the readers or the segmentation change what comes out.
-const READER: &str = "reader/1";
+const READER: &str = "reader/2";
 /// Numbers in a vector.
 const DIMENSION: usize = 384;
 /// Vectors are saved each time this many passages were embedded.
 const SAVE_EVERY: usize = 2048;
+/// A file written so shortly before it was read, in nanoseconds, may have been written again in the
+/// same tick of the clock: its time proves nothing.
+const TICK: u64 = 2_000_000_000;
 
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct StoredArchive {
-    fingerprint: String,
     archive: Archive,
     reports: Vec<(String, Report)>,
+    files: Vec<StoredFile>,
+}
+
+/// A file that was read, and what it gave.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct StoredFile {
+    collection: String,
+    /// Hash of everything but the file that decides what it gives.
+    settings: String,
+    file: SourceFile,
+    hash: String,
+    /// When it was read, in nanoseconds since 1970.
+    read: u64,
+    documents: Vec<String>,
+    skipped: Option<String>,
+    warnings: Vec<Warning>,
 }
 
 /// What building a library did.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Built {
-    /// Whether the sources were read again, because something in them had changed.
+    /// Whether anything in the sources had changed.
     pub read: bool,
+    /// Files read now.
+    pub files_read: usize,
+    /// Files kept as they were read before.
+    pub files_kept: usize,
+    /// Of these, files that have another name now.
+    pub files_renamed: usize,
+    /// Files that are gone, and their passages with them.
+    pub files_removed: usize,
     /// Passages embedded.
     pub embedded_passages: usize,
     /// Their tokens.
@@ -68,21 +102,8 @@ pub(crate) fn ingest(
 ) -> Result<(Ingested, Built), BatchError> {
     let mut built = Built::default();
     let start = Instant::now();
-    let fingerprint = fingerprint(pipeline, &models.embedding_identity())?;
-    let path = archive_path(pipeline);
-    let stored = match load_if_whole::<StoredArchive>(&path, ARCHIVE)?
-        .filter(|stored| stored.fingerprint == fingerprint)
-    {
-        Some(stored) => stored,
-        None => {
-            built.read = true;
-            let embedder = open_embedder(embedder, models, pipeline)?;
-            let (archive, reports) = read(pipeline, &embedder)?;
-            let stored = StoredArchive { fingerprint, archive, reports };
-            record::write(&path, ARCHIVE, &stored)?;
-            stored
-        }
-    };
+    let counter = || token_counter(pipeline, models, embedder);
+    let stored = read(pipeline, &models.embedding_identity(), counter, &mut built)?;
     built.read_seconds = start.elapsed().as_secs_f64();
     let archive = stored.archive.with_look_ups();
 
@@ -132,36 +153,435 @@ fn index_path(pipeline: &Pipeline) -> PathBuf {
     pipeline.paths.work.join("index")
 }
 
-/// Reads all collections and cuts them into passages.
+/// Reads the files that have changed and cuts them into passages; keeps the others.
 fn read(
     pipeline: &Pipeline,
-    embedder: &Embedder,
-) -> Result<(Archive, Vec<(String, Report)>), BatchError> {
-    let mut documents = Vec::new();
-    let mut passages = Vec::new();
-    let mut reports = Vec::new();
+    embedding: &str,
+    counter: impl FnOnce() -> Result<TokenCounter, BatchError>,
+    built: &mut Built,
+) -> Result<StoredArchive, BatchError> {
+    let path = archive_path(pipeline);
+    let stored = load_if_whole::<StoredArchive>(&path, ARCHIVE)?;
+    let is_new = stored.is_none();
+    let mut before = Before::of(stored.unwrap_or_default());
     let mut languages: Vec<String> =
-        pipeline.collections.iter().map(|c| c.language.clone()).collect();
+        pipeline.collections.iter().map(|c| c.language.clone()).filter(|tag| tag != AUTO).collect();
     languages.sort_unstable();
     languages.dedup();
-    let bar = progress::bar(pipeline.collections.len() as u64, "reading", "collections");
+    let common = [
+        READER.to_owned(),
+        embedding.to_owned(),
+        pipeline.passages.tokens.to_string(),
+        languages.join(","),
+    ];
+    let mut plans = Vec::new();
     for collection in &pipeline.collections {
-        let (read, report) = read_collection(collection)?;
-        let count = |text: &str| embedder.count_tokens(text);
-        let cut: Vec<Vec<Passage>> = read
+        let (files, report) = list_files(collection)?;
+        let settings = settings(collection, &common)?;
+        let states = files
             .par_iter()
-            .map(|document| segment(document, &languages, &count, pipeline.passages.tokens))
+            .map(|file| before.state(collection, &settings, file))
+            .collect::<Result<Vec<State>, FileError>>()?;
+        let mut taken = HashSet::new();
+        let states: Vec<(SourceFile, State)> = files
+            .into_iter()
+            .zip(states)
+            .map(|(file, state)| match state {
+                // Two files may be copies of the one that is gone: only one of them is that one.
+                State::Renamed { number, hash } if !taken.insert(number) => {
+                    (file, State::Read { hash })
+                }
+                state => (file, state),
+            })
             .collect();
-        passages.extend(cut.into_iter().flatten());
-        documents.extend(read);
-        for warning in &report.warnings {
-            tracing::warn!("{}: {}: {}", collection.id, warning.path, warning.message);
+        plans.push(Plan {
+            collection,
+            settings,
+            report,
+            catalogue: Catalogue::of(collection)?,
+            states,
+        });
+    }
+    let all = || plans.iter().flat_map(|plan| &plan.states);
+    let count = |wanted: fn(&State) -> bool| all().filter(|(_, state)| wanted(state)).count();
+    built.files_read = count(|state| matches!(state, State::Read { .. }));
+    built.files_renamed = count(|state| matches!(state, State::Renamed { .. }));
+    built.files_kept = all().count() - built.files_read;
+    built.files_removed = before.removed(&plans);
+    let same_order = before.collections.iter().eq(plans.iter().map(|plan| plan.collection));
+    built.read =
+        is_new || !same_order || built.files_read + built.files_renamed + built.files_removed > 0;
+    let touched = all().any(|(_, state)| matches!(state, State::Kept { touched: true, .. }));
+    if !built.read && !touched {
+        return Ok(before.into_stored());
+    }
+
+    let count_tokens = match built.files_read {
+        0 => Box::new(|_: &str| 0_usize) as TokenCounter,
+        _ => counter()?,
+    };
+    let cutting =
+        Cutting { languages: &languages, count: &count_tokens, budget: pipeline.passages.tokens };
+    let bar = progress::bar(built.files_read as u64, "reading", "files");
+    let mut after = StoredArchive::default();
+    let (mut documents, mut passages) = (Vec::new(), Vec::new());
+    for plan in plans {
+        let Plan { collection, settings, mut report, catalogue, states } = plan;
+        let read: Vec<Result<Given, CorpusError>> = states
+            .par_iter()
+            .map(|(file, state)| {
+                let given = match state {
+                    State::Read { .. } => cutting.read(collection, &catalogue, &file.path)?,
+                    State::Kept { .. } | State::Renamed { .. } => Given::default(),
+                };
+                bar.inc(u64::from(matches!(state, State::Read { .. })));
+                Ok(given)
+            })
+            .collect();
+        let start = documents.len();
+        for ((file, state), mut given) in states.into_iter().zip(all_or_errors(read)?) {
+            let hash = match state {
+                State::Read { hash } => hash,
+                State::Kept { number, .. } => before.take(number, &mut given),
+                State::Renamed { number, .. } => before.renamed(number, &file.path, &mut given),
+            };
+            report.add(&file.path, &given.content);
+            report.passages += given.passages.len();
+            report.tokens += given.passages.iter().map(|passage| passage.tokens).sum::<usize>();
+            after.files.push(StoredFile {
+                collection: collection.id.clone(),
+                settings: settings.clone(),
+                file,
+                hash,
+                read: now(),
+                documents: given.content.documents.iter().map(|d| d.id.clone()).collect(),
+                skipped: given.content.skipped,
+                warnings: given.content.warnings,
+            });
+            documents.extend(given.content.documents);
+            passages.extend(given.passages);
         }
-        reports.push((collection.id.clone(), report));
-        bar.inc(1);
+        finish(collection, &catalogue, documents.get(start..).unwrap_or_default(), &mut report)?;
+        for warning in &report.warnings {
+            tracing::warn!("{}: {}", collection.id, describe(warning));
+        }
+        after.reports.push((collection.id.clone(), report));
     }
     bar.finish_and_clear();
-    Ok((Archive::new(pipeline.collections.clone(), documents, passages), reports))
+    after.archive = Archive::new(pipeline.collections.clone(), documents, passages);
+    record::write(&path, ARCHIVE, &after)?;
+    Ok(after)
+}
+
+/// Counts the tokens of a text.
+type TokenCounter = Box<dyn Fn(&str) -> usize + Sync>;
+
+fn token_counter(
+    pipeline: &Pipeline,
+    models: &Models,
+    embedder: &Mutex<Option<Arc<Embedder>>>,
+) -> Result<TokenCounter, BatchError> {
+    let embedder = open_embedder(embedder, models, pipeline)?;
+    Ok(Box::new(move |text| embedder.count_tokens(text)))
+}
+
+/// A warning with its place.
+fn describe(warning: &Warning) -> String {
+    match warning.line {
+        Some(line) => format!("{}, line {line}: {}", warning.path, warning.message),
+        None => format!("{}: {}", warning.path, warning.message),
+    }
+}
+
+/// What is to be done with one collection.
+struct Plan<'a> {
+    collection: &'a Collection,
+    settings: String,
+    report: Report,
+    catalogue: Catalogue,
+    states: Vec<(SourceFile, State)>,
+}
+
+/// What a file is, compared with what was read before; numbers are those of the stored files.
+enum State {
+    /// The same. Touched: only its time has changed.
+    Kept { number: usize, touched: bool },
+    /// The same under another name.
+    Renamed { number: usize, hash: String },
+    /// New or changed.
+    Read { hash: String },
+}
+
+/// What a file gives.
+#[derive(Default)]
+struct Given {
+    content: FileContent,
+    passages: Vec<Passage>,
+}
+
+/// How documents are cut.
+struct Cutting<'a> {
+    languages: &'a [String],
+    count: &'a (dyn Fn(&str) -> usize + Sync),
+    budget: usize,
+}
+
+impl Cutting<'_> {
+    fn read(
+        &self,
+        collection: &Collection,
+        catalogue: &Catalogue,
+        path: &str,
+    ) -> Result<Given, CorpusError> {
+        let content = read_file(collection, catalogue, path)?;
+        let cut = |document| segment(document, self.languages, self.count, self.budget);
+        let passages = content.documents.iter().flat_map(cut).collect();
+        Ok(Given { content, passages })
+    }
+}
+
+/// What was read before.
+struct Before {
+    collections: Vec<Collection>,
+    reports: Vec<(String, Report)>,
+    files: Vec<StoredFile>,
+    documents: HashMap<String, Document>,
+    passages: HashMap<String, Vec<Passage>>,
+    /// The order of documents.
+    order: Vec<String>,
+    /// Numbers of files by collection and path, and by collection and hash.
+    by_path: HashMap<(String, String), usize>,
+    by_hash: HashMap<(String, String), usize>,
+}
+
+impl Before {
+    fn of(stored: StoredArchive) -> Self {
+        let collections = stored.archive.collections().to_vec();
+        let (documents, all) = stored.archive.into_parts();
+        let mut passages: HashMap<String, Vec<Passage>> = HashMap::new();
+        for passage in all {
+            passages.entry(passage.document.clone()).or_default().push(passage);
+        }
+        let numbers = |key: fn(&StoredFile) -> &str| {
+            let of = |(number, file): (usize, &StoredFile)| {
+                ((file.collection.clone(), key(file).to_owned()), number)
+            };
+            stored.files.iter().enumerate().map(of).collect()
+        };
+        Before {
+            by_path: numbers(|file| &file.file.path),
+            by_hash: numbers(|file| &file.hash),
+            collections,
+            reports: stored.reports,
+            order: documents.iter().map(|document| document.id.clone()).collect(),
+            documents: documents
+                .into_iter()
+                .map(|document| (document.id.clone(), document))
+                .collect(),
+            passages,
+            files: stored.files,
+        }
+    }
+
+    fn state(
+        &self,
+        collection: &Collection,
+        settings: &str,
+        file: &SourceFile,
+    ) -> Result<State, FileError> {
+        let known = |map: &HashMap<(String, String), usize>, key: &str| {
+            let number = *map.get(&(collection.id.clone(), key.to_owned()))?;
+            let stored = self.files.get(number).filter(|stored| stored.settings == settings)?;
+            Some((number, stored))
+        };
+        let same = known(&self.by_path, &file.path);
+        if let Some((number, stored)) = same
+            && stored.file == *file
+            && file.modified.saturating_add(TICK) < stored.read
+        {
+            return Ok(State::Kept { number, touched: false });
+        }
+        let hash = sha256_hex_file(&collection.path.join(&file.path))?;
+        if let Some((number, stored)) = same
+            && stored.hash == hash
+        {
+            return Ok(State::Kept { number, touched: true });
+        }
+        if let Some((number, stored)) = known(&self.by_hash, &hash)
+            && may_be_renamed(collection, &stored.file.path, &file.path)
+            && !collection.path.join(&stored.file.path).exists()
+        {
+            return Ok(State::Renamed { number, hash });
+        }
+        Ok(State::Read { hash })
+    }
+
+    /// Files of these collections that no plan keeps.
+    fn removed(&self, plans: &[Plan<'_>]) -> usize {
+        let kept: HashSet<usize> = plans
+            .iter()
+            .flat_map(|plan| &plan.states)
+            .filter_map(|(_, state)| match state {
+                State::Kept { number, .. } | State::Renamed { number, .. } => Some(*number),
+                State::Read { .. } => None,
+            })
+            .collect();
+        let here: HashSet<(&str, &str)> = plans
+            .iter()
+            .flat_map(|plan| {
+                plan.states
+                    .iter()
+                    .map(|(file, _)| (plan.collection.id.as_str(), file.path.as_str()))
+            })
+            .collect();
+        let gone = |(number, file): &(usize, &StoredFile)| {
+            !kept.contains(number)
+                && !here.contains(&(file.collection.as_str(), file.file.path.as_str()))
+        };
+        self.files.iter().enumerate().filter(gone).count()
+    }
+
+    /// Hands over what a file gave. Gives its hash.
+    fn take(&mut self, number: usize, given: &mut Given) -> String {
+        let Some(file) = self.files.get(number) else { return String::new() };
+        given.content.skipped = file.skipped.clone();
+        given.content.warnings = file.warnings.clone();
+        for id in &file.documents {
+            given.content.documents.extend(self.documents.remove(id));
+            given.passages.extend(self.passages.remove(id).into_iter().flatten());
+        }
+        file.hash.clone()
+    }
+
+    /// The same under another name.
+    fn renamed(&mut self, number: usize, path: &str, given: &mut Given) -> String {
+        let hash = self.take(number, given);
+        let old = self.files.get(number).map(|file| file.file.path.clone()).unwrap_or_default();
+        let renamed = |name: &str| match name.strip_prefix(&old) {
+            Some(rest) => format!("{path}{rest}"),
+            None => name.to_owned(),
+        };
+        let (old_name, new_name) = (file_name(&old).to_owned(), file_name(path));
+        for document in &mut given.content.documents {
+            document.path = renamed(&document.path);
+            document.id = format!("{}/{}", document.collection, document.path);
+            // A text without a title is called by its file.
+            if document.title == old_name {
+                new_name.clone_into(&mut document.title);
+            }
+        }
+        for passage in &mut given.passages {
+            let rename = |id: &str| match id.strip_prefix(&format!("{}/", passage.collection)) {
+                Some(rest) => format!("{}/{}", passage.collection, renamed(rest)),
+                None => id.to_owned(),
+            };
+            (passage.id, passage.document) = (rename(&passage.id), rename(&passage.document));
+        }
+        for warning in &mut given.content.warnings {
+            path.clone_into(&mut warning.path);
+        }
+        hash
+    }
+
+    /// As it was.
+    fn into_stored(mut self) -> StoredArchive {
+        let mut passages = Vec::new();
+        let mut documents = Vec::new();
+        for id in &self.order {
+            documents.extend(self.documents.remove(id));
+            passages.extend(self.passages.remove(id).into_iter().flatten());
+        }
+        StoredArchive {
+            archive: Archive::new(self.collections, documents, passages),
+            reports: self.reports,
+            files: self.files,
+        }
+    }
+}
+
+/// Whether nothing but its name tells the file under its new name from what it was: not its format,
+/// nor what a CSV or, in TEI, its own name says of it.
+fn may_be_renamed(collection: &Collection, old: &str, new: &str) -> bool {
+    let extension = |path: &str| Path::new(path).extension().map(std::ffi::OsStr::to_owned);
+    let kind = extension(new);
+    collection.metadata.is_none()
+        && kind == extension(old)
+        && !kind.is_some_and(|kind| kind == "xml" || kind == "tei" || kind == "gz")
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Hash of everything but a file that decides what it gives.
+fn settings(collection: &Collection, common: &[String]) -> Result<String, FileError> {
+    // Where the folder lies, what is left out of it and what readers are told of it changes nothing
+    // in a file that is in it.
+    let collection = Collection {
+        path: PathBuf::new(),
+        exclude: Vec::new(),
+        title: String::new(),
+        licence: String::new(),
+        url: String::new(),
+        ..collection.clone()
+    };
+    let catalogue = match &collection.metadata {
+        Some(path) if path.is_file() => sha256_hex_file(path)?,
+        _ => String::new(),
+    };
+    let own = [serde_json::to_string(&collection).unwrap_or_default(), catalogue];
+    Ok(sha256_hex_parts(common.iter().chain(&own).map(String::as_bytes)))
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// An archive's texts: read and cut, not necessarily embedded.
+pub struct Texts {
+    /// Documents and passages.
+    pub archive: Archive,
+    /// What the readers had to say, by collection.
+    pub reports: Vec<(String, Report)>,
+}
+
+/// Reading alone: what `florilegium ingest` does.
+pub struct Ingest {
+    /// What was read.
+    pub texts: Texts,
+    /// What it took.
+    pub built: Built,
+}
+
+impl Ingest {
+    /// Reads what has changed and cuts it into passages; embeds and indexes them too, unless only the
+    /// texts are wanted.
+    pub fn run(pipeline: &Pipeline, texts_only: bool) -> Result<Self, BatchError> {
+        let _lock = Lock::take(&pipeline.paths.work.join("lock"))?;
+        let models = Models::of(pipeline)?;
+        let embedder = Mutex::new(None);
+        if texts_only {
+            let mut built = Built::default();
+            let start = Instant::now();
+            let counter = || token_counter(pipeline, &models, &embedder);
+            let stored = read(pipeline, &models.embedding_identity(), counter, &mut built)?;
+            built.read_seconds = start.elapsed().as_secs_f64();
+            let texts = Texts { archive: stored.archive.with_look_ups(), reports: stored.reports };
+            return Ok(Ingest { texts, built });
+        }
+        let (ingested, built) = ingest(pipeline, &models, &embedder)?;
+        let texts = Texts { archive: ingested.archive, reports: ingested.reports };
+        Ok(Ingest { texts, built })
+    }
+}
+
+/// The documents and passages of an archive as they were read last.
+pub fn open_archive(pipeline: &Pipeline) -> Result<Archive, BatchError> {
+    let missing = || BatchError::NotBuilt { id: pipeline.id.clone() };
+    let stored =
+        load_if_whole::<StoredArchive>(&archive_path(pipeline), ARCHIVE)?.ok_or_else(missing)?;
+    Ok(stored.archive.with_look_ups())
 }
 
 /// Embeds the passages whose texts have no vector yet.
@@ -220,30 +640,6 @@ fn rows<'a>(archive: &'a Archive, vectors: &'a Vectors) -> Result<Vec<Row<'a>>, 
         .collect()
 }
 
-/// Hash of everything that decides what the archive holds: the bytes of the sources, how they are
-/// described, and how they are read and cut.
-fn fingerprint(pipeline: &Pipeline, embedding: &str) -> Result<String, BatchError> {
-    let mut parts: Vec<String> =
-        vec![READER.into(), embedding.into(), pipeline.passages.tokens.to_string()];
-    for collection in &pipeline.collections {
-        parts.push(serde_json::to_string(collection).unwrap_or_default());
-        let mut files: Vec<PathBuf> = walkdir::WalkDir::new(&collection.path)
-            .into_iter()
-            .filter_map(Result::ok)
-            .filter(|entry| entry.file_type().is_file())
-            .map(walkdir::DirEntry::into_path)
-            .collect();
-        files.sort_unstable();
-        let hashes: Vec<String> =
-            files.par_iter().map(|file| sha256_hex_file(file)).collect::<Result<_, FileError>>()?;
-        for (file, hash) in files.iter().zip(hashes) {
-            parts.push(file.to_string_lossy().into_owned());
-            parts.push(hash);
-        }
-    }
-    Ok(sha256_hex_parts(parts.iter().map(String::as_bytes)))
-}
-
 fn corpus_hash(archive: &Archive) -> String {
     let passages = archive.passages().iter().flat_map(|passage| {
         [&passage.id, &passage.text_hash, &passage.collection, &passage.language]
@@ -254,3 +650,6 @@ fn corpus_hash(archive: &Archive) -> String {
 fn archive_path(pipeline: &Pipeline) -> PathBuf {
     pipeline.paths.work.join("archive")
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,7 +17,7 @@ mod vectors;
 mod wordings;
 
 pub use error::BatchError;
-pub use ingest::Built;
+pub use ingest::{Built, Ingest, Texts, open_archive};
 pub use library::{Answered, Found, Library, normalise};
 pub use models::embedder;
 pub use pipeline::{PAGE_LANGUAGES, Pipeline, PipelineError};

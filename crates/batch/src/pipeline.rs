@@ -213,7 +213,9 @@ impl Pipeline {
         for path in [&mut paths.work, &mut paths.model_list, &mut paths.models, &mut paths.public]
             .into_iter()
             .chain([&mut pipeline.questions.file])
-            .chain(pipeline.collections.iter_mut().map(|collection| &mut collection.path))
+            .chain(pipeline.collections.iter_mut().flat_map(|collection| {
+                [&mut collection.path].into_iter().chain(&mut collection.metadata)
+            }))
         {
             *path = tidy(&folder.join(&*path));
         }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use commands::{ask, audit, eval, info, models, run, search, serve};
+use commands::{ask, audit, eval, info, ingest, models, read_pdf, run, search, serve, show};
 
 /// Answers questions with nothing but verified quotations from an archive.
 #[derive(Debug, Parser)]
@@ -27,6 +27,10 @@ enum Command {
     Models(models::Arguments),
     /// Read, embed and index the archive, answer the curated questions, publish the site.
     Run(run::Arguments),
+    /// Read what has changed in the archive, and report on every collection.
+    Ingest(ingest::Arguments),
+    /// Show a passage, or a part of a document, and where it stands in its source.
+    Show(show::Arguments),
     /// Find the passages nearest in meaning to a question.
     Search(search::Arguments),
     /// Answer a question with verified quotations.
@@ -37,6 +41,9 @@ enum Command {
     Eval(eval::Arguments),
     /// Serve the published site, search and ask.
     Serve(serve::Arguments),
+    /// Read a PDF from standard input, within limits (called by this program itself).
+    #[command(hide = true, name = florilegium_corpus::pdf::SUBCOMMAND)]
+    ReadPdf,
     /// Show how this program was built: version, vector instructions.
     Info(info::Arguments),
 }
@@ -53,6 +60,9 @@ fn main() -> ExitCode {
     let done = match arguments.command {
         Command::Models(arguments) => models::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
+        Command::Ingest(arguments) => ingest::run(&arguments),
+        Command::Show(arguments) => show::run(&arguments),
+        Command::ReadPdf => read_pdf::run(),
         Command::Search(arguments) => search::run(&arguments),
         Command::Ask(arguments) => ask::run(&arguments),
         Command::Audit(arguments) => audit::run(&arguments),

@@ -1,10 +1,12 @@
 //! Everything one archive holds, with look-ups by id.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
 use crate::document::{Collection, Document, Passage};
+use crate::editions::{self, Near};
 
 /// The documents and passages of all collections, in a fixed order.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -16,6 +18,9 @@ pub struct Archive {
     document_at: HashMap<String, usize>,
     #[serde(skip)]
     passage_at: HashMap<String, usize>,
+    /// Found when they are first asked for.
+    #[serde(skip)]
+    near: OnceLock<Near>,
 }
 
 impl Archive {
@@ -35,6 +40,11 @@ impl Archive {
         self.document_at = self.documents.iter().map(|d| &d.id).enumerate().map(number).collect();
         self.passage_at = self.passages.iter().map(|p| &p.id).enumerate().map(number).collect();
         self
+    }
+
+    /// Takes it apart: documents and passages.
+    pub fn into_parts(self) -> (Vec<Document>, Vec<Passage>) {
+        (self.documents, self.passages)
     }
 
     /// The collections, as the pipeline file lists them.
@@ -65,6 +75,16 @@ impl Archive {
     /// The passage with this id.
     pub fn passage(&self, id: &str) -> Option<&Passage> {
         self.passage_at.get(id).and_then(|&at| self.passages.get(at))
+    }
+
+    /// The position of the passage with this id.
+    pub(crate) fn passage_number(&self, id: &str) -> Option<usize> {
+        self.passage_at.get(id).copied()
+    }
+
+    /// The near passages of each.
+    pub(crate) fn near(&self) -> &Near {
+        self.near.get_or_init(|| editions::near(self))
     }
 
     /// The text of a passage: a slice of its document's canonical text.

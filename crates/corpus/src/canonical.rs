@@ -13,17 +13,27 @@
 //!   multiple of eight; at most one blank line in a row is kept, none at either end, and no space at
 //!   the end of a line.
 
+use unicode_normalization::char::is_combining_mark;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
+
+use crate::sentence::floor;
 
 /// Distance between tab stops in preformatted text, as browsers and terminals show it.
 const TAB: usize = 8;
 
 /// The canonical text of a block of running text.
 pub fn line(raw: &str) -> String {
-    let clean = visible(raw);
+    line_with(raw, &mut [])
+}
+
+/// The canonical text of a block of running text. The ascending byte positions `marks` in `raw`
+/// become those in the result at which what followed them now stands.
+pub fn line_with(raw: &str, marks: &mut [usize]) -> String {
+    let clean = visible(raw, marks);
     let mut out = String::with_capacity(clean.len());
     let mut gap: Option<char> = None;
-    for c in clean.chars() {
+    let mut next = 0;
+    for (at, c) in clean.char_indices() {
         if c.is_whitespace() {
             let kept = if is_no_break_space(c) { c } else { ' ' };
             match gap {
@@ -36,18 +46,28 @@ pub fn line(raw: &str) -> String {
             {
                 out.push(space);
             }
+            settle(marks, &mut next, at, out.len());
             out.push(c);
         }
     }
+    settle(marks, &mut next, usize::MAX, out.len());
     out
 }
 
 /// The canonical text of a block whose line breaks count.
 pub fn preformatted(raw: &str) -> String {
-    let clean = visible(raw);
+    preformatted_with(raw, &mut [])
+}
+
+/// The same, with marks as in [`line_with`]; they come to stand at the beginning of a line.
+pub fn preformatted_with(raw: &str, marks: &mut [usize]) -> String {
+    let clean = visible(raw, marks);
     let mut out = String::with_capacity(clean.len());
     let mut blank = 0usize;
-    for source in clean.split(['\n', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}']) {
+    let mut next = 0;
+    let mut end = 0;
+    for source in clean.split(LINE_ENDS) {
+        end += source.len() + clean[end + source.len()..].chars().next().map_or(0, char::len_utf8);
         let mut text = String::with_capacity(source.len());
         let mut column = 0usize;
         for c in source.chars() {
@@ -69,19 +89,35 @@ pub fn preformatted(raw: &str) -> String {
             out.push_str(if blank > 0 { "\n\n" } else { "\n" });
         }
         blank = 0;
+        settle(marks, &mut next, end - 1, out.len());
         out.push_str(text);
     }
+    settle(marks, &mut next, usize::MAX, out.len());
     out
 }
 
-/// NFC without the characters that cannot be seen; white space is left as it is, `\r` aside.
-fn visible(raw: &str) -> String {
+/// What ends a line of preformatted text.
+const LINE_ENDS: [char; 6] = ['\n', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
+
+/// Gives the marks from `next` on that stand at or before `at` their new position.
+fn settle(marks: &mut [usize], next: &mut usize, at: usize, position: usize) {
+    while let Some(mark) = marks.get_mut(*next).filter(|mark| **mark <= at) {
+        *mark = position;
+        *next += 1;
+    }
+}
+
+/// NFC without the characters that cannot be seen; white space is left as it is, `\r` aside. Marks
+/// move with the text.
+fn visible(raw: &str, marks: &mut [usize]) -> String {
     let mut out = String::with_capacity(raw.len());
     let mut skip_to = 0usize;
+    let mut next = 0;
     for (at, c) in raw.char_indices() {
         if at < skip_to {
             continue;
         }
+        settle(marks, &mut next, at, out.len());
         let rest = &raw[at + c.len_utf8()..];
         match c {
             '\r' => {
@@ -103,7 +139,25 @@ fn visible(raw: &str) -> String {
             _ => out.push(c),
         }
     }
-    if is_nfc(&out) { out } else { out.nfc().collect() }
+    settle(marks, &mut next, usize::MAX, out.len());
+    if is_nfc(&out) { out } else { composed(&out, marks) }
+}
+
+/// NFC of a text, its marks moved along.
+fn composed(text: &str, marks: &mut [usize]) -> String {
+    let whole: String = text.nfc().collect();
+    let (mut from, mut length) = (0, 0);
+    for mark in marks {
+        // A mark never parts a letter from its accents, so that the parts compose as the whole does.
+        let rest = &text[*mark..];
+        let accents = rest.find(|c| !is_combining_mark(c)).unwrap_or(rest.len());
+        let to = (*mark + accents).max(from);
+        length += text[from..to].nfc().map(char::len_utf8).sum::<usize>();
+        from = to;
+        // Where they do not (the parts of a Hangul syllable), the position is a character's at least.
+        *mark = floor(&whole, length);
+    }
+    whole
 }
 
 /// Bytes of white space to drop after a soft hyphen that stands before a line break in a word.
@@ -238,6 +292,40 @@ mod tests {
                 prop_assert!(!text.chars().any(|c| is_unseen(c) || (c.is_control() && c != '\n')));
             }
             prop_assert!(!line(&raw).contains("  ") && line(&raw).trim() == line(&raw));
+        }
+
+        #[test]
+        fn marks_stay_with_what_follows_them(
+            pieces in proptest::collection::vec("[a-zé \u{a0}\u{ad}\u{200b}]{0,4}|[e\u{301}α\u{313}]{1,3}", 0..12),
+        ) {
+            // The letter behind each mark shows where it went.
+            let mut raw = String::new();
+            let mut marks = Vec::new();
+            for piece in &pieces {
+                marks.push(raw.len());
+                raw.push('ß');
+                raw.push_str(piece);
+            }
+            let text = line_with(&raw, &mut marks);
+            let expected: Vec<usize> = text.match_indices('ß').map(|(at, _)| at).collect();
+            prop_assert_eq!(marks, expected);
+        }
+
+        #[test]
+        fn marks_of_lines_stay_with_their_lines(lines in proptest::collection::vec("[ \t]{0,3}|[ \t]{0,2}ß[a-z ]{0,5}", 0..12)) {
+            let mut raw = String::new();
+            let mut marks = Vec::new();
+            for line in lines.iter() {
+                if line.contains('ß') {
+                    marks.push(raw.len());
+                }
+                raw.push_str(line);
+                raw.push('\n');
+            }
+            let text = preformatted_with(&raw, &mut marks);
+            let starts: Vec<usize> =
+                text.match_indices('ß').map(|(at, _)| text[..at].rfind('\n').map_or(0, |at| at + 1)).collect();
+            prop_assert_eq!(marks, starts);
         }
     }
 }

@@ -3,6 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
+/// Errors that are listed at most.
+const SHOWN: usize = 50;
+
 /// Why a collection could not be read. An archive is never half-read: one unreadable source file
 /// fails the whole collection.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +31,7 @@ pub enum CorpusError {
     },
     /// Nothing below the folder gave a document.
     #[error(
-        "collection \"{collection}\": no readable text below {} ({detail}); put .html, .htm, .xhtml or .txt files there, or correct `path` or `exclude`",
+        "collection \"{collection}\": no readable text below {} ({detail}); put HTML, text, TEI, Markdown, EPUB, PDF or JSON Lines files there, or correct `path` or `exclude`",
         path.display()
     )]
     Empty {
@@ -77,14 +80,33 @@ pub enum CorpusError {
         /// What it declares.
         label: String,
     },
+    /// The file is not what it should be.
+    #[error("{}{}: {problem}; {remedy}", path.display(), line.map(|line| format!(", line {line}")).unwrap_or_default())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1, where that is known.
+        line: Option<usize>,
+        /// What is wrong.
+        problem: String,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// Several files of a collection cannot be read.
+    #[error("{} files cannot be read:{}", errors.len(), listed(errors))]
+    Several {
+        /// Why, file by file, in path order.
+        errors: Vec<CorpusError>,
+    },
     /// A file name that cannot be part of a document's id.
     #[error("{}: the name is not valid UTF-8; rename the file or folder", path.display())]
     Name {
         /// The file.
         path: PathBuf,
     },
-    /// A document path that is absolute, climbs out of the collection, or names no kind of file that is read.
-    #[error("collection \"{collection}\": {path:?} names no document; give a path below {} that ends in .html, .htm, .xhtml or .txt", folder.display())]
+    /// A document path that is absolute, climbs out of the collection, or names no kind of file that is
+    /// read.
+    #[error("collection \"{collection}\": {path:?} names no document; give the path of a file below {} that is read", folder.display())]
     NoDocument {
         /// The collection.
         collection: String,
@@ -93,4 +115,14 @@ pub enum CorpusError {
         /// The collection's folder.
         folder: PathBuf,
     },
+}
+
+/// The first errors, one a line.
+fn listed(errors: &[CorpusError]) -> String {
+    let shown = errors.iter().take(SHOWN).map(|error| format!("\n  {error}"));
+    let rest = match errors.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        rest => format!("\n  and {rest} more"),
+    };
+    shown.chain([rest]).collect()
 }

@@ -2,7 +2,7 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::document::Collection;
+use crate::document::{Collection, Document};
 
 /// Everything but the characters that RFC 3986 leaves unreserved.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -10,6 +10,15 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 const PATH: &AsciiSet = &SEGMENT.remove(b'/');
 
 impl Collection {
+    /// The public address of a place in a document: the document's own address, if it has one, else
+    /// the collection's pattern filled in.
+    pub fn link_to(&self, document: &Document, anchor: Option<&str>) -> String {
+        match &document.meta.url {
+            Some(url) => url.clone(),
+            None => self.link(&document.path, anchor),
+        }
+    }
+
     /// The public address of a place: `{path}` and `{anchor}` of the URL pattern replaced,
     /// percent-encoded. `{stem}` is the path without its last extension, for sites that put the
     /// language before it (`{stem}.fr.html`). Without an anchor, `#{anchor}` goes away whole.
@@ -66,6 +75,11 @@ mod tests {
             licence: "CC0".into(),
             url: url.into(),
             exclude: vec![],
+            format: None,
+            encoding: None,
+            reading: Default::default(),
+            braces: false,
+            metadata: None,
         }
     }
 
@@ -86,6 +100,15 @@ mod tests {
         let c = collection("https://x.org/{stem}.el.html#{anchor}");
         assert_eq!(c.link("ch02s01.html", Some("idm1")), "https://x.org/ch02s01.el.html#idm1");
         assert_eq!(c.link("a.b/readme", None), "https://x.org/a.b/readme.el.html");
+    }
+
+    #[test]
+    fn a_document_with_an_address_of_its_own_keeps_it() {
+        let mut document = crate::plain::read("Text.").into_document("c", "a.jsonl/7", "fr");
+        let c = collection("https://x.org/{path}");
+        assert_eq!(c.link_to(&document, None), "https://x.org/a.jsonl/7");
+        document.meta.url = Some("https://y.org/7".into());
+        assert_eq!(c.link_to(&document, Some("s")), "https://y.org/7");
     }
 
     #[test]

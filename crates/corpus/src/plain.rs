@@ -1,8 +1,10 @@
 //! Plain text to blocks.
 //!
 //! Blank lines separate paragraphs; the lines of one are joined by spaces, since they are wrapped by
-//! hand. A line underlined with `===` or `---` is a heading. A paragraph of several lines that are all
-//! indented by four spaces or a tab keeps its line breaks: verse, tables, code.
+//! hand, unless the text has lines too long for that: then each line is a paragraph. A line underlined
+//! with `===` or `---` is a heading. A paragraph of several lines that are all indented by four spaces
+//! or a tab keeps its line breaks: verse, tables, code. A paragraph that begins with `[Note 1:` or
+//! `[Footnote 1:` is a note. What Project Gutenberg puts around a text is left out.
 //!
 //! A hyphen at the end of a line goes only where it is sure to be a line-break hyphen: the word
 //! without it stands elsewhere in the text, and with it nowhere. Where it may be part of the word
@@ -11,39 +13,103 @@
 
 use std::collections::HashSet;
 
-use crate::blocks::{Content, NewBlock};
+use crate::blocks::{Content, Mark, NewBlock, Raw};
 use crate::canonical;
 use crate::document::BlockKind;
+use crate::gutenberg;
 
 /// Longest first line that is taken for a title, in characters.
 const TITLE: usize = 120;
+/// Nobody wraps lines at more characters than this.
+const WRAPPED: usize = 120;
 /// Words after a hyphen that stands for a part of a word left out.
 const CONJUNCTIONS: &[&str] =
     &["and", "or", "et", "ou", "und", "oder", "bis", "and/or", "και", "ή", "to", "y", "o", "e"];
 
 /// Reads a text. Never fails.
 pub fn read(text: &str) -> Content {
+    read_lines(text, &all_lines(text), false)
+}
+
+/// Reads a text in which words in braces are marks: pages if they hold a number (`{17a}`), and no
+/// text in any case.
+pub fn read_with_marks(text: &str) -> Content {
+    read_lines(text, &all_lines(text), true)
+}
+
+/// Reads pages: their names and texts. A sentence may go on from one to the next.
+pub(crate) fn read_pages(pages: &[(String, String)]) -> Content {
+    let whole: Vec<&str> = pages.iter().map(|(_, text)| text.as_str()).collect();
+    let mut all: Vec<Line<'_>> = Vec::new();
+    for (name, page) in pages {
+        let page = lines(page).enumerate().skip_while(|(_, line)| is_blank(line));
+        let mut page: Vec<(usize, &str)> = page.collect();
+        while page.pop_if(|(_, line)| is_blank(line)).is_some() {}
+        let ends = all.last().is_some_and(|line| {
+            let text = line.text.trim_end();
+            text.ends_with(['.', '!', '?', '…', ':', '»', '”', '"', ';'])
+        });
+        if ends {
+            all.push(Line { number: None, text: "", page: None });
+        }
+        for (at, (_, text)) in page.into_iter().enumerate() {
+            let page = (at == 0).then_some(name.as_str());
+            all.push(Line { number: None, text, page });
+        }
+    }
+    read_lines(&whole.join("\n"), &all, false)
+}
+
+/// A line of a text.
+#[derive(Debug, Clone, Copy)]
+struct Line<'a> {
+    /// From 1, where the file has lines.
+    number: Option<u32>,
+    text: &'a str,
+    /// The page that it begins.
+    page: Option<&'a str>,
+}
+
+fn all_lines(text: &str) -> Vec<Line<'_>> {
+    let number = |index: usize| u32::try_from(index + 1).ok();
+    lines(text)
+        .enumerate()
+        .map(|(index, text)| Line { number: number(index), text, page: None })
+        .collect()
+}
+
+fn read_lines(text: &str, lines: &[Line<'_>], braces: bool) -> Content {
     let mut content = Content::default();
+    let mut lines = lines;
+    let mut italics = false;
+    if let Some(body) = gutenberg::body(lines.iter().map(|line| line.text)) {
+        let header = lines.iter().take(body.start).map(|line| line.text);
+        gutenberg::header(header, &mut content);
+        lines = &lines[body];
+        italics = true;
+    }
     let mut headings: Vec<(u8, String)> = Vec::new();
-    let known = Words::of(text);
-    for paragraph in paragraphs(text) {
-        let element = format!("line[{}]", paragraph.first_line);
+    let reader = Lines { known: Words::of(text), braces, italics };
+    for paragraph in paragraphs(lines) {
+        let element = match paragraph.first().and_then(|line| line.number) {
+            Some(number) => format!("line[{number}]"),
+            None => format!("paragraph[{}]", content.blocks.len() + 1),
+        };
         let path =
             |headings: &[(u8, String)]| headings.iter().map(|(_, text)| text.clone()).collect();
-        let mut lines = paragraph.lines.as_slice();
+        let block = |kind, headings: &[(u8, String)]| NewBlock {
+            kind,
+            headings: path(headings),
+            anchor: None,
+            element: element.clone(),
+        };
+        let mut lines = paragraph.as_slice();
         if let [title, underline, rest @ ..] = lines
-            && let Some(level) = underline_level(underline)
+            && let Some(level) = underline_level(underline.text)
         {
-            let title = canonical::line(title);
             headings.retain(|(other, _)| *other < level);
-            let kind = BlockKind::Heading(level);
-            let block = NewBlock {
-                kind,
-                headings: path(&headings),
-                anchor: None,
-                element: element.clone(),
-            };
-            content.push(&title, block);
+            let raw = reader.joined(std::slice::from_ref(title));
+            let title = content.put(raw, block(BlockKind::Heading(level), &headings)).to_owned();
             if content.title.is_none() && content.blocks.len() == 1 {
                 // The document's title heads everything: it is no part of a heading path.
                 content.title = Some(title);
@@ -52,12 +118,16 @@ pub fn read(text: &str) -> Content {
             }
             lines = rest;
         }
-        let (kind, text) = if lines.len() > 1 && lines.iter().all(|line| is_indented(line)) {
-            (BlockKind::Preformatted, canonical::preformatted(&dedent(lines)))
+        let indented = lines.len() > 1 && lines.iter().all(|line| is_indented(line.text));
+        let (kind, raw) = if indented {
+            let kind = if is_verse(lines) { BlockKind::Verse } else { BlockKind::Preformatted };
+            (kind, dedent(lines))
+        } else if lines.first().is_some_and(|line| is_note(line.text)) {
+            (BlockKind::Note, reader.joined(lines))
         } else {
-            (BlockKind::Paragraph, canonical::line(&joined(lines, &known)))
+            (BlockKind::Paragraph, reader.joined(lines))
         };
-        content.push(&text, NewBlock { kind, headings: path(&headings), anchor: None, element });
+        content.put(raw, block(kind, &headings));
     }
     if content.title.is_none() {
         content.title = content.blocks.first().and_then(|block| {
@@ -68,26 +138,30 @@ pub fn read(text: &str) -> Content {
     content
 }
 
-/// Lines between two blank ones.
-struct Paragraph<'a> {
-    first_line: usize,
-    lines: Vec<&'a str>,
-}
-
-fn paragraphs(text: &str) -> Vec<Paragraph<'_>> {
-    let mut paragraphs: Vec<Paragraph<'_>> = Vec::new();
-    let mut open: Option<Paragraph<'_>> = None;
-    for (index, line) in lines(text).enumerate() {
-        if line.chars().all(|c| c.is_whitespace() || canonical::is_unseen(c)) {
-            paragraphs.extend(open.take());
-        } else {
-            open.get_or_insert_with(|| Paragraph { first_line: index + 1, lines: Vec::new() })
-                .lines
-                .push(line);
+/// The lines between two blank ones; single lines, if the text is not wrapped.
+fn paragraphs<'a>(lines: &[Line<'a>]) -> Vec<Vec<Line<'a>>> {
+    let filled = lines.iter().filter(|line| !is_blank(line.text)).count();
+    let long = lines.iter().filter(|line| line.text.chars().count() > WRAPPED).count();
+    let wrapped = long * 20 <= filled;
+    let mut paragraphs: Vec<Vec<Line<'a>>> = Vec::new();
+    let mut open: Vec<Line<'a>> = Vec::new();
+    for line in lines {
+        let blank = is_blank(line.text);
+        if !open.is_empty() && (blank || !wrapped) {
+            paragraphs.push(std::mem::take(&mut open));
+        }
+        if !blank {
+            open.push(*line);
         }
     }
-    paragraphs.extend(open);
+    if !open.is_empty() {
+        paragraphs.push(open);
+    }
     paragraphs
+}
+
+fn is_blank(line: &str) -> bool {
+    line.chars().all(|c| c.is_whitespace() || canonical::is_unseen(c))
 }
 
 /// Lines that end in any of the three ways that files end them. A form feed is the end of a page, in
@@ -96,17 +170,55 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split(['\r', '\u{c}']))
 }
 
+/// Whether a paragraph that begins with this line is a note.
+fn is_note(line: &str) -> bool {
+    let label =
+        ["[Note ", "[Footnote "].iter().find_map(|word| line.trim_start().strip_prefix(word));
+    label.and_then(|rest| rest.split_once(':')).is_some_and(|(label, _)| {
+        (1..=5).contains(&label.len()) && label.chars().all(char::is_alphanumeric)
+    })
+}
+
+/// Whether indented lines are verse: words, and no signs that only programs and tables have.
+fn is_verse(lines: &[Line<'_>]) -> bool {
+    lines.iter().all(|line| {
+        let text = line.text.trim();
+        let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+        let signs = text.chars().filter(|c| !c.is_alphabetic() && !c.is_whitespace()).count();
+        letters >= 4 * signs
+            && text.chars().count() <= WRAPPED
+            && !text.contains(['{', '}', '=', '<', '>', '|', '$', '\\', '#', '@', '/'])
+            && !text.contains("  ")
+    })
+}
+
 fn is_indented(line: &str) -> bool {
     line.starts_with('\t') || line.starts_with("    ")
 }
 
 /// The lines without the indentation that they share.
-fn dedent(lines: &[&str]) -> String {
-    let lines: Vec<String> = lines.iter().map(|line| line.replace('\t', "        ")).collect();
-    let shared = lines.iter().filter_map(|line| line.find(|c| c != ' ')).min().unwrap_or(0);
-    let lines: Vec<&str> =
-        lines.iter().map(|line| line.get(shared..).unwrap_or_default()).collect();
-    lines.join("\n")
+fn dedent(lines: &[Line<'_>]) -> Raw {
+    let wide = |line: &Line<'_>| line.text.replace('\t', "        ");
+    let shared = lines.iter().filter_map(|line| wide(line).find(|c| c != ' ')).min().unwrap_or(0);
+    let mut raw = Raw::default();
+    for line in lines {
+        if !raw.is_empty() {
+            raw.push('\n');
+        }
+        begin(&mut raw, line);
+        raw.push_str(wide(line).get(shared..).unwrap_or_default());
+    }
+    raw
+}
+
+/// Notes that a line begins.
+fn begin(raw: &mut Raw, line: &Line<'_>) {
+    if let Some(page) = line.page {
+        raw.mark(Mark::Page(page.to_owned()));
+    }
+    if let Some(number) = line.number {
+        raw.mark(Mark::Line(number));
+    }
 }
 
 fn underline_level(line: &str) -> Option<u8> {
@@ -121,29 +233,84 @@ fn underline_level(line: &str) -> Option<u8> {
     }
 }
 
-/// The lines as one, words broken at line ends put together where that is sure.
-fn joined(lines: &[&str], known: &Words) -> String {
-    let mut out = String::new();
-    for line in lines {
-        let line = line.trim();
-        if out.is_empty() {
-            out.push_str(line);
-        } else if out.ends_with('\u{ad}') {
+/// How lines become one.
+struct Lines {
+    known: Words,
+    braces: bool,
+    /// `_so_` is how the text writes italics.
+    italics: bool,
+}
+
+impl Lines {
+    /// The lines as one, words broken at line ends put together where that is sure.
+    fn joined(&self, lines: &[Line<'_>]) -> Raw {
+        let mut raw = Raw::default();
+        for line in lines {
+            let text = line.text.trim();
             // A soft hyphen says itself that the word goes on.
-            out.push('\n');
-            out.push_str(line);
-        } else {
-            match broken_word(&out, line, known) {
-                Broken::LineBreakHyphen => {
-                    out.pop();
+            if !raw.text().is_empty() && !raw.text().ends_with('\u{ad}') {
+                match broken_word(raw.text(), text, &self.known) {
+                    Broken::LineBreakHyphen => {
+                        let stem = raw.text().trim_end_matches(['-', '\u{2010}']).len();
+                        raw.truncate(stem);
+                    }
+                    Broken::Hyphen => {}
+                    Broken::No => raw.push('\n'),
                 }
-                Broken::Hyphen => {}
-                Broken::No => out.push('\n'),
+            } else if !raw.text().is_empty() {
+                raw.push('\n');
             }
-            out.push_str(line);
+            begin(&mut raw, line);
+            match (self.braces, self.italics) {
+                (true, _) => with_marks(&mut raw, text),
+                (_, true) => raw.push_str(&without_italics(text)),
+                _ => raw.push_str(text),
+            }
+        }
+        raw
+    }
+}
+
+/// Adds a line in which words in braces are marks.
+fn with_marks(raw: &mut Raw, line: &str) {
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((mark, after)) = after.split_once('}') else { break };
+        raw.push_str(before);
+        let mark = mark.trim();
+        if mark.starts_with(|c: char| c.is_ascii_digit())
+            && mark.len() <= 8
+            && mark.chars().all(|c| c.is_ascii_alphanumeric())
+        {
+            raw.mark(Mark::Page(mark.to_owned()));
+        }
+        rest = after;
+        // The space behind a mark is the mark's where a sign of punctuation follows.
+        if after.trim_start().starts_with([',', '.', ';', ':', '·', '!', '?', ')', '’', '”', '»'])
+        {
+            let length = raw.text().trim_end().len();
+            raw.truncate(length);
+            rest = after.trim_start();
         }
     }
-    out
+    raw.push_str(rest);
+}
+
+/// The line without the underscores that stand for italics; a row of them is a blank.
+fn without_italics(line: &str) -> String {
+    let characters: Vec<char> = line.chars().collect();
+    let at = |index: Option<usize>| {
+        index.and_then(|index| characters.get(index)).copied().unwrap_or(' ')
+    };
+    let is_italics = |index: usize| {
+        let (before, after) = (at(index.checked_sub(1)), at(index.checked_add(1)));
+        let inside = before.is_alphanumeric() && after.is_alphanumeric();
+        characters[index] == '_' && before != '_' && after != '_' && !inside
+    };
+    (0..characters.len())
+        .filter(|index| !is_italics(*index))
+        .map(|index| characters[index])
+        .collect()
 }
 
 /// What a hyphen at the end of a line is.
@@ -232,8 +399,75 @@ mod tests {
     #[test]
     fn verse_keeps_its_lines() {
         let content = read("He said:\n\n    Sing, goddess,\n      the anger\n    of Achilles.\n");
-        assert_eq!(content.blocks[1].kind, BlockKind::Preformatted);
+        assert_eq!(content.blocks[1].kind, BlockKind::Verse);
         assert!(content.text.ends_with("Sing, goddess,\n  the anger\nof Achilles."));
+        let code = read("Run:\n\n    let x = 1;\n    print(x)\n");
+        assert_eq!(code.blocks[1].kind, BlockKind::Preformatted);
+    }
+
+    #[test]
+    fn long_lines_are_paragraphs() {
+        let long = "A line that nobody has wrapped. ".repeat(8);
+        assert_eq!(texts(&format!("{long}\nShort.\n{long}")).len(), 3);
+    }
+
+    #[test]
+    fn lines_are_found_again() {
+        let document =
+            read("One\ntwo infor-\nmation.\n\nInformation.\n").into_document("c", "a.txt", "en");
+        assert_eq!(document.text, "One two information.\n\nInformation.");
+        let lines = |word: &str| {
+            let at = document.text.find(word).unwrap();
+            document.place(&(at..at + word.len())).unwrap().lines.unwrap()
+        };
+        assert_eq!(
+            [
+                lines("One"),
+                lines("two"),
+                lines("mation"),
+                lines("information"),
+                lines("Information")
+            ],
+            [(1, 1), (2, 2), (3, 3), (2, 3), (5, 5)]
+        );
+    }
+
+    #[test]
+    fn words_in_braces_are_marks_and_pages() {
+        let content = read_with_marks(
+            "{sp1} {17a} {p} One {17b} two, men of {name} Athens {/name} , yes {q}.",
+        );
+        let document = content.into_document("c", "a.txt", "grc");
+        assert_eq!(document.text, "One two, men of Athens, yes.");
+        let place = document.place(&(0..7)).unwrap();
+        assert_eq!(place.pages, Some(("17a".into(), "17b".into())));
+    }
+
+    #[test]
+    fn a_sentence_goes_on_from_page_to_page() {
+        let pages = [("1", "\nOne sentence goes\n"), ("2", "\non here.\n"), ("3", "Another.")];
+        let pages = pages.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        let document = read_pages(&pages).into_document("c", "a.pdf", "en");
+        assert_eq!(document.text, "One sentence goes on here.\n\nAnother.");
+        let place = document.place(&(0..document.text.len())).unwrap();
+        assert_eq!(place.pages, Some(("1".into(), "3".into())));
+        assert_eq!(document.place(&(0..3)).unwrap().pages, Some(("1".into(), "1".into())));
+    }
+
+    #[test]
+    fn what_project_gutenberg_adds_is_left_out() {
+        let content = read(concat!(
+            "The Project Gutenberg EBook of X\n\nTitle: On\n       Method\nAuthor: R. D.\nLanguage: French\n\n",
+            "*** START OF THIS PROJECT GUTENBERG EBOOK X ***\n\nProduced by Y\nand Z\n\n\n",
+            "Le _texte_ de L____.\n\n[Note 1: Une note.]\n\nEnd of Project Gutenberg's X\n\n",
+            "*** END OF THIS PROJECT GUTENBERG EBOOK X ***\n\nLicence.\n",
+        ));
+        assert_eq!(content.text, "Le texte de L____.\n\n[Note 1: Une note.]");
+        assert_eq!(content.title.as_deref(), Some("On Method"));
+        assert_eq!(content.meta.author.as_deref(), Some("R. D."));
+        assert_eq!(content.language.as_deref(), Some("fr"));
+        assert_eq!(content.blocks[1].kind, BlockKind::Note);
+        assert_eq!(content.map.lines[0].1, 14);
     }
 
     #[test]

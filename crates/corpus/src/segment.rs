@@ -94,6 +94,8 @@ struct Unit {
     block: usize,
     /// It can be quoted as a sentence.
     quotable: bool,
+    /// It is a part of a sentence that is too long.
+    part: bool,
     /// What it adds to the tokens of a passage.
     weight: usize,
     /// It is the last one of its block.
@@ -135,7 +137,10 @@ impl Counter<'_> {
         let text = self.text(&block.range);
         let shift =
             |range: Range<usize>| range.start + block.range.start..range.end + block.range.start;
-        let prose = matches!(block.kind, BlockKind::Paragraph | BlockKind::Item | BlockKind::Note);
+        let prose = matches!(
+            block.kind,
+            BlockKind::Paragraph | BlockKind::Item | BlockKind::Note | BlockKind::Verse
+        );
         let ranges: Vec<Range<usize>> = match block.kind {
             BlockKind::Preformatted if !self.fits(&block.range) => {
                 let mut at = 0;
@@ -154,10 +159,15 @@ impl Counter<'_> {
         };
         let mut units: Vec<Unit> = ranges
             .into_iter()
-            .flat_map(|range| self.pieces(range))
-            .map(|range| Unit {
+            .flat_map(|range| {
+                let pieces = self.pieces(range);
+                let part = pieces.len() > 1;
+                pieces.into_iter().map(move |piece| (piece, part))
+            })
+            .map(|(range, part)| Unit {
                 weight: self.weight(&range),
                 quotable: prose && is_quotable(self.text(&range)),
+                part,
                 range,
                 block: index,
                 ends_block: false,
@@ -177,6 +187,7 @@ impl Counter<'_> {
         let term = block.element.rsplit('/').find(|segment| segment.starts_with(['d', 'l']));
         self.text(&block.range).ends_with(':')
             || term.is_some_and(|segment| segment.starts_with("dt["))
+            || block.element.rsplit('/').next().is_some_and(|last| last.starts_with("speaker["))
             || next.is_some_and(|next| self.text(&next.range).starts_with('→'))
     }
 
@@ -366,6 +377,7 @@ fn passage(
     let short = text_hash.get(..12).unwrap_or(&text_hash);
     let seen = ids.entry(short.to_owned()).or_default();
     *seen += 1;
+    let quotable = || units.iter().filter(|unit| unit.quotable);
     let again = if *seen > 1 { format!("-{seen}") } else { String::new() };
     Passage {
         id: format!("{}#{short}{again}", document.id),
@@ -373,11 +385,8 @@ fn passage(
         collection: document.collection.clone(),
         language: language.to_owned(),
         range: start..end,
-        sentences: units
-            .iter()
-            .filter(|unit| unit.quotable)
-            .map(|unit| unit.range.clone())
-            .collect(),
+        sentences: quotable().map(|unit| unit.range.clone()).collect(),
+        parts: quotable().enumerate().filter(|(_, unit)| unit.part).map(|(at, _)| at).collect(),
         headings: block.map(|block| block.headings.clone()).unwrap_or_default(),
         anchor: block.and_then(|block| block.anchor.clone()),
         text_hash,

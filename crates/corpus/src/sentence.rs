@@ -45,6 +45,33 @@ const MAY_END: &[&str] = &[
     "κ.α", "κ.ο.κ", "μ.μ", "π.μ", "μ.χ", "π.χ.", "a.m", "p.m", "u.s", "u.k", "j.-c", "s.a", "n.b.",
 ];
 
+/// German abbreviations that something always follows, in lower case.
+const GERMAN: &[&str] = &[
+    "sog",
+    "bezw",
+    "vergl",
+    "anm",
+    "abb",
+    "aufl",
+    "jahrg",
+    "kap",
+    "ges",
+    "übers",
+    "hg",
+    "nr",
+    "bzgl",
+    "ggf",
+    "evtl",
+    "inkl",
+    "zit",
+    "bezügl",
+    "beziehungsw",
+    "ev",
+    "event",
+    "bd",
+    "bde",
+];
+
 /// The sentences of a block's text, in order: trimmed, not empty, and with nothing but white space
 /// between them.
 pub fn sentences(text: &str, language: &str) -> Vec<Range<usize>> {
@@ -239,7 +266,7 @@ impl Language {
         if TITLES.contains(&bare) && !measures {
             return false;
         }
-        if OPEN.contains(&lower.as_str()) {
+        if OPEN.contains(&lower.as_str()) || (self.german && GERMAN.contains(&lower.as_str())) {
             return false;
         }
         // "p. ex.", "z. B.", "d. h."
@@ -256,7 +283,8 @@ impl Language {
         };
         let initial = !word.is_empty() && pieces.all(letters);
         let capital = word.chars().next().is_some_and(char::is_uppercase);
-        !(initial && (dotted || (capital && !measures)))
+        // German has them in lower case too: "z. B."
+        !(initial && (dotted || ((capital || self.german) && !measures)))
     }
 }
 
@@ -300,7 +328,7 @@ pub(crate) fn trim(text: &str, range: Range<usize>) -> Range<usize> {
 }
 
 /// The last character boundary at or before `at`.
-fn floor(text: &str, at: usize) -> usize {
+pub(crate) fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
@@ -353,6 +381,24 @@ mod tests {
         check(
             "el",
             "Βλ. Φρόυντ, π.χ. Τότεμ, σελ. 12 κ.λπ. |Το τέλος. |Ο κ. Παπαδόπουλος, δηλ. Εκείνος.",
+        );
+    }
+
+    #[test]
+    fn german_abbreviations() {
+        check(
+            "de",
+            "Die sog. Übertragung, z. B. bei Dr. Sachs (s. d.), vergl. Jahrg. VI, u. dgl. |Sie endet.",
+        );
+        check("de", "Vgl. J. Sadger, Bd. 2, Nr. 3. |„Durch Hunger und durch Liebe.“ |Er schwieg.");
+    }
+
+    #[test]
+    fn verse() {
+        check("en", "Sing, goddess, the anger\nof Achilles. |Sing it,\nand be heard!");
+        check(
+            "fr",
+            "Ô temps, suspends ton vol, et vous, heures propices,\nSuspendez votre cours\u{a0}! |Laissez-nous savourer",
         );
     }
 

@@ -42,7 +42,7 @@ pub fn render(synthesis: &Synthesis, archive: &Archive) -> Result<Answer, Render
     let mut last: Option<&Passage> = None;
     for verified in &synthesis.quotations {
         let (document, passage, collection) = look_up(archive, &verified.passage)?;
-        let url = collection.link(&document.path, passage.anchor.as_deref());
+        let url = collection.link_to(document, passage.anchor.as_deref());
         let number = match sources.iter().find(|source| source.document == document.id) {
             Some(source) => source.number,
             None => {
@@ -103,7 +103,7 @@ pub fn excerpts(passages: &[String], archive: &Archive) -> Result<Vec<Excerpt>, 
                 text: document.slice(&passage.range).ok_or_else(gone)?.to_owned(),
                 language: passage.language.clone(),
                 licence: collection.licence.clone(),
-                url: collection.link(&document.path, passage.anchor.as_deref()),
+                url: collection.link_to(document, passage.anchor.as_deref()),
             })
         })
         .collect()

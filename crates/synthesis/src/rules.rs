@@ -64,6 +64,11 @@ fn archive() -> Archive {
         licence: "CC0".into(),
         url: "https://example.org/{path}#{anchor}".into(),
         exclude: Vec::new(),
+        format: None,
+        encoding: None,
+        reading: Default::default(),
+        braces: false,
+        metadata: None,
     };
     let mut documents = Vec::new();
     let mut passages = Vec::new();
@@ -96,6 +101,8 @@ fn archive() -> Archive {
             text: (*text).to_owned(),
             text_hash: sha256_hex(text.as_bytes()),
             blocks: vec![block],
+            meta: Default::default(),
+            map: Default::default(),
         });
         passages.push(Passage {
             id: format!("{id}#x"),
@@ -104,6 +111,7 @@ fn archive() -> Archive {
             language: "fr".into(),
             range: 0..text.len(),
             sentences,
+            parts: Vec::new(),
             headings: vec!["Un titre".into()],
             anchor: None,
             text_hash: sha256_hex(text.as_bytes()),

@@ -4,10 +4,13 @@ pub(crate) mod ask;
 pub(crate) mod audit;
 pub(crate) mod eval;
 pub(crate) mod info;
+pub(crate) mod ingest;
 pub(crate) mod models;
+pub(crate) mod read_pdf;
 pub(crate) mod run;
 pub(crate) mod search;
 pub(crate) mod serve;
+pub(crate) mod show;
 mod site;
 
 use std::io::Write;
@@ -27,8 +30,12 @@ pub(crate) struct PipelineArgument {
 }
 
 impl PipelineArgument {
+    fn load(&self) -> Result<Pipeline> {
+        Ok(Pipeline::load(&self.pipeline)?)
+    }
+
     fn open(&self) -> Result<Library> {
-        Ok(Library::open(Pipeline::load(&self.pipeline)?)?)
+        Ok(Library::open(self.load()?)?)
     }
 }
 

@@ -22,13 +22,11 @@ use ego_tree::iter::Edge;
 use scraper::node::Element;
 use scraper::{Html, Node};
 
-use crate::blocks::{Content, NewBlock};
+use crate::blocks::{CELLS, Content, Mark, NewBlock, Raw};
 use crate::canonical;
 use crate::document::BlockKind;
 use anchors::Anchors;
 
-/// What joins the cells of a row.
-const CELLS: &str = " | ";
 /// Path segments kept at each end of an element's path; hostile nesting would make every path as
 /// long as the page.
 const PATH_END: usize = 32;
@@ -142,13 +140,15 @@ struct Walker {
     headings: Vec<Heading>,
     anchors: Anchors,
     data_rows: HashSet<NodeId>,
-    buffer: String,
+    buffer: Raw,
     open_block: Option<OpenBlock>,
     cells: Vec<String>,
     /// Headings in force where a note's mark stands, by the note's id.
     marks: HashMap<String, Vec<String>>,
     /// Headings of the note that is open.
     note_headings: Option<Vec<String>>,
+    /// A page has begun in which nothing was written yet.
+    page: Option<String>,
 }
 
 impl Walker {
@@ -162,11 +162,12 @@ impl Walker {
             headings: Vec::new(),
             anchors: Anchors::default(),
             data_rows: tables::data_rows(&html.tree),
-            buffer: String::new(),
+            buffer: Raw::default(),
             open_block: None,
             cells: Vec::new(),
             marks: HashMap::new(),
             note_headings: None,
+            page: None,
         }
     }
 
@@ -179,6 +180,9 @@ impl Walker {
         let name = element.name();
         let mut context = self.context();
         let position = self.count(name);
+        if let Some(page) = rules::page(element) {
+            self.page = Some(page);
+        }
         if rules::is_left_out(element) || (context.title_page && rules::is_book_matter(element)) {
             return false;
         }
@@ -238,6 +242,9 @@ impl Walker {
             element.attr("id").or_else(|| (name == "a").then(|| element.attr("name")).flatten());
         if note_start {
             self.note_headings = id.and_then(|id| self.marks.get(id)).cloned();
+            if let Some(id) = id {
+                self.content.begin_note(&format!("#{id}"));
+            }
         }
         let index = self.frames.len();
         self.frames.push(Frame {
@@ -299,23 +306,28 @@ impl Walker {
         if !matches!(element.name(), "a" | "sup" | "span") || context.preformatted {
             return false;
         }
-        let Some((text, target, raised)) = short_text(node) else {
+        let Some((text, link, raised)) = short_text(node) else {
             return false;
         };
-        let target = rules::fragment(element).map(str::to_owned).or(target);
+        let link = rules::link(element).map(str::to_owned).or(link);
+        let target = link.as_deref().and_then(rules::fragment).map(str::to_owned);
         let mark = if rules::is_note_mark(element) {
             text.trim().is_empty() || rules::looks_like_mark(&text)
         } else if context.note {
-            target.is_some() && rules::looks_like_way_back(&text)
+            link.is_some() && rules::looks_like_way_back(&text)
         } else {
-            target.is_some() && rules::looks_like_mark(&text) && (raised || element.name() == "sup")
+            link.is_some() && rules::looks_like_mark(&text) && (raised || element.name() == "sup")
         };
-        if mark
-            && !context.note
-            && let Some(target) = target
-        {
-            let headings = self.heading_path();
-            self.marks.entry(target).or_insert(headings);
+        if mark && !context.note {
+            if let Some(target) = target {
+                let headings = self.heading_path();
+                self.marks.entry(target).or_insert(headings);
+            }
+            if let Some(link) = link
+                && self.open_block.is_some()
+            {
+                self.buffer.mark(Mark::Note(link));
+            }
         }
         mark
     }
@@ -326,7 +338,7 @@ impl Walker {
             return;
         }
         let blank = text.chars().all(char::is_whitespace);
-        if blank && self.buffer.is_empty() && !context.preformatted {
+        if blank && self.buffer.text().is_empty() && !context.preformatted {
             return;
         }
         if !blank {
@@ -336,6 +348,9 @@ impl Walker {
             if let Some(frame) = self.frames.last_mut() {
                 frame.text = true;
                 frame.body |= context.heading.is_none();
+            }
+            if let Some(page) = self.page.take() {
+                self.buffer.mark(Mark::Page(page));
             }
         }
         self.buffer.push_str(text);
@@ -386,7 +401,7 @@ impl Walker {
 
     fn line_break(&mut self) {
         let preformatted = self.context().preformatted;
-        if !self.buffer.is_empty() {
+        if !self.buffer.text().is_empty() {
             self.buffer.push(if preformatted { '\n' } else { ' ' });
         }
     }
@@ -405,15 +420,11 @@ impl Walker {
         let Some(OpenBlock { kind, anchor, element }) = self.open_block.take() else {
             return;
         };
-        let text = match kind {
-            BlockKind::Preformatted => canonical::preformatted(&raw),
-            _ => canonical::line(&raw),
-        };
         let headings = match (&self.note_headings, kind) {
             (Some(headings), BlockKind::Note | BlockKind::Preformatted) => headings.clone(),
             _ => self.heading_path(),
         };
-        self.content.push(&text, NewBlock { kind, headings, anchor, element });
+        self.content.put(raw, NewBlock { kind, headings, anchor, element });
     }
 
     /// Ends a heading: it is a block of its own, and stands above what follows.
@@ -423,7 +434,7 @@ impl Walker {
             self.anchors.close_heading(None);
             return;
         };
-        let text = canonical::line(&raw);
+        let text = canonical::line(raw.text());
         if text.is_empty() {
             self.anchors.close_heading(None);
             return;
@@ -441,13 +452,13 @@ impl Walker {
         let is_title = self.content.title.as_deref().is_some_and(|title| same_words(title, &text));
         let own = self.anchors.close_heading(Some(self.headings.len()));
         let kind = BlockKind::Heading(level);
-        self.content.push(&text, NewBlock { kind, headings, anchor: own.or(anchor), element });
+        self.content.put(raw, NewBlock { kind, headings, anchor: own.or(anchor), element });
         self.headings.push(Heading { level, text, section, released: false, is_title });
     }
 
     fn flush_row(&mut self) {
         let cells = std::mem::take(&mut self.cells).join(CELLS);
-        self.buffer.clear();
+        self.buffer = Raw::default();
         let Some(OpenBlock { kind, anchor, element }) = self.open_block.take() else {
             return;
         };
@@ -470,7 +481,7 @@ impl Walker {
             (Some(_), Some(_)) => {}
             _ if context.row && !outer.row => self.flush_row(),
             _ if context.row && matches!(element.name(), "td" | "th") => {
-                let cell = canonical::line(&std::mem::take(&mut self.buffer));
+                let cell = canonical::line(std::mem::take(&mut self.buffer).text());
                 if !cell.is_empty() {
                     self.cells.push(cell);
                 }
@@ -530,8 +541,8 @@ fn is_note_or_list(element: &Element) -> bool {
     rules::is_note(element) || rules::is_note_list(element)
 }
 
-/// The text of an element that is short enough to be a mark, the fragment that a link in it leads to,
-/// and whether the text is raised.
+/// The text of an element that is short enough to be a mark, where a link in it leads to, and whether
+/// the text is raised.
 fn short_text(node: NodeRef<'_>) -> Option<(String, Option<String>, bool)> {
     let mut text = String::new();
     let mut target = None;
@@ -546,7 +557,7 @@ fn short_text(node: NodeRef<'_>) -> Option<(String, Option<String>, bool)> {
             Node::Element(element) => {
                 raised |= element.name() == "sup";
                 if target.is_none() {
-                    target = rules::fragment(element).map(str::to_owned);
+                    target = rules::link(element).map(str::to_owned);
                 }
             }
             _ => {}

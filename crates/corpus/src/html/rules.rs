@@ -229,9 +229,15 @@ pub(super) fn is_title(element: &Element) -> bool {
             && any_class(element, &["title", "admonition-title", "admonition_header"]))
 }
 
+/// Whether it names who speaks, in a play or a dialogue set as a table.
+pub(super) fn is_speaker(element: &Element) -> bool {
+    attribute_has(element, "epub:type", &["z3998:persona"])
+        || any_class(element, &["persona", "speaker"])
+}
+
 /// Whether it holds one footnote.
 pub(super) fn is_note(element: &Element) -> bool {
-    matches!(element.name(), "div" | "aside" | "section" | "li" | "p" | "dd")
+    matches!(element.name(), "div" | "aside" | "section" | "li" | "p" | "dd" | "blockquote")
         && (any_class(element, &["footnote", "endnote"])
             || attribute_has(element, "role", &["doc-footnote", "doc-endnote"])
             || attribute_has(element, "epub:type", &["footnote", "endnote", "rearnote"]))
@@ -255,12 +261,29 @@ pub(super) fn is_note_mark(element: &Element) -> bool {
             || (element.name() == "sup" && has_class(element, "reference")))
 }
 
-/// The fragment of a link inside the page.
-pub(super) fn fragment(element: &Element) -> Option<&str> {
+/// Where a link to a fragment leads, in this page or another.
+pub(super) fn link(element: &Element) -> Option<&str> {
     if element.name() != "a" {
         return None;
     }
-    element.attr("href")?.strip_prefix('#').filter(|id| !id.is_empty())
+    element.attr("href").filter(|href| href.split_once('#').is_some_and(|(_, id)| !id.is_empty()))
+}
+
+/// The fragment of a link inside the page.
+pub(super) fn fragment(link: &str) -> Option<&str> {
+    link.strip_prefix('#')
+}
+
+/// The page of the printed book that begins here, if the element says so.
+pub(super) fn page(element: &Element) -> Option<String> {
+    let is_break = attribute_has(element, "epub:type", &["pagebreak"])
+        || attribute_has(element, "role", &["doc-pagebreak"]);
+    let label =
+        || element.attr("title").or_else(|| element.attr("aria-label")).or(element.attr("id"));
+    let label = is_break.then(label)??.trim();
+    let label =
+        label.trim_start_matches(|c: char| !c.is_ascii_digit() && c != 'i' && c != 'v' && c != 'x');
+    (!label.is_empty()).then(|| label.to_owned())
 }
 
 /// Whether this is what a footnote's mark looks like: a number, a letter or a sign, bracketed or not.

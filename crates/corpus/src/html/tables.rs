@@ -52,7 +52,9 @@ pub(super) fn data_rows(tree: &Tree<Node>) -> HashSet<NodeId> {
                     "td" | "th" => {
                         if found.text {
                             parent.cells_with_text += 1;
-                            parent.cell_with_blocks |= found.blocks > 1 || found.structure;
+                            // What somebody says is prose, whatever stands beside it.
+                            parent.cell_with_blocks |=
+                                found.blocks > 1 || found.structure || rules::is_speaker(element);
                         }
                     }
                     "tr" => {

@@ -351,3 +351,26 @@ fn soup() -> impl Strategy<Value = String> {
         format!("{head}{}", pieces.concat())
     })
 }
+
+#[test]
+fn a_dialogue_set_as_a_table_is_prose() {
+    let content = read(
+        "<table><tr><td epub:type='z3998:persona'>Socrates</td><td>Why? It is early.</td></tr></table>",
+    );
+    let kinds: Vec<BlockKind> = content.blocks.iter().map(|block| block.kind).collect();
+    assert_eq!(content.text, "Socrates\n\nWhy? It is early.");
+    assert_eq!(kinds, [Paragraph, Paragraph]);
+}
+
+#[test]
+fn notes_hang_at_their_marks_and_printed_pages_are_places() {
+    let content = read(
+        "<html xmlns='http://www.w3.org/1999/xhtml'><p>One<a href='#n1'><sup>1</sup></a> two<span role='doc-pagebreak' aria-label='Page 12'/> three.</p><div class='footnote' id='n1'><p>Note.</p></div></html>",
+    );
+    let document = content.into_document("c", "a.html", "en");
+    assert_eq!(document.text, "One two three.\n\nNote.");
+    assert_eq!(document.map.notes, [(3, 1)]);
+    let three = document.text.find("three").unwrap();
+    assert_eq!(document.place(&(three..three + 5)).unwrap().pages.unwrap().0, "12");
+    assert_eq!(document.place(&(0..3)).unwrap().pages, None);
+}

@@ -16,6 +16,11 @@ fn collection(folder: &Path) -> Collection {
         licence: "CC0".into(),
         url: "https://example.org/{path}#{anchor}".into(),
         exclude: vec![],
+        format: None,
+        encoding: None,
+        reading: Default::default(),
+        braces: false,
+        metadata: None,
     }
 }
 
@@ -176,6 +181,130 @@ fn charsets() {
     let texts: Vec<&str> = documents.iter().map(|document| document.text.as_str()).collect();
     assert_eq!(texts, ["é", "été", "ab", "été"]);
     assert_eq!(report.warnings.len(), 2);
+}
+
+/// The same bytes, packed.
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(bytes).unwrap();
+    packed.finish().unwrap()
+}
+
+const TEI: &[u8] = b"<?xml version=\"1.0\"?>\n<!-- c --><TEI xmlns=\"http://www.tei-c.org/ns/1.0\"><text><body><p>Du TEI.</p></body></text></TEI>";
+
+#[test]
+fn every_format_is_told_by_its_name_or_its_content() {
+    let packed = gzip(b"Du texte.");
+    let folder = folder(&[
+        ("a.md", b"Du *Markdown*."),
+        ("b.xml", TEI),
+        ("c.xml", b"<?xml version='1.0'?><urlset/>"),
+        ("d.txt.gz", &packed),
+        ("e", b"<!doctype html><html><p>Du HTML."),
+        ("f.gz", &gzip(TEI)),
+        ("g.jsonl", b"{\"id\": \"x/1\", \"text\": \"Un.\"}\n{\"text\": \"Deux.\"}"),
+        ("h.epub", &epub::samples().remove(0)),
+        ("i.csv", b"a,b"),
+        ("j", b"Sans nom."),
+    ]);
+    let collection = collection(folder.path());
+    let (documents, report) = read_collection(&collection).unwrap();
+    assert_eq!(
+        ids(&documents),
+        [
+            "book/a.md",
+            "book/b.xml",
+            "book/d.txt.gz",
+            "book/e",
+            "book/f.gz",
+            "book/g.jsonl/x/1",
+            "book/g.jsonl/line-2",
+            "book/h.epub",
+        ]
+    );
+    assert_eq!(report.other_files.values().sum::<usize>(), 3);
+    for document in &documents {
+        assert_eq!(
+            read_document(&collection, &document.path).unwrap(),
+            *document,
+            "the same again"
+        );
+    }
+    assert!(matches!(
+        read_document(&collection, "g.jsonl/none"),
+        Err(CorpusError::NoDocument { .. })
+    ));
+}
+
+#[test]
+fn the_settings_say_how_files_are_read() {
+    let folder = folder(&[("a.html", b"<b>x</b>\n\n{17a} y"), ("b.dat", b"\xe1\xe2")]);
+    let mut collection = collection(folder.path());
+    collection.format = Some(Format::Text);
+    collection.encoding = Some("windows-1253".into());
+    collection.braces = true;
+    let (documents, report) = read_collection(&collection).unwrap();
+    assert_eq!(documents[0].text, "<b>x</b>\n\ny");
+    assert_eq!(documents[1].text, "αβ");
+    assert!(report.warnings.is_empty());
+}
+
+#[test]
+fn all_unreadable_files_are_named_at_once_with_their_lines() {
+    let folder = folder(&[
+        ("a.xml", b"<TEI>\n<text>"),
+        ("b.epub", b"PK"),
+        ("c.jsonl", b"{\"text\": \"a\"}\n{"),
+        ("d.txt.gz", &gzip(b"whole")[..10]),
+        ("e.txt", b"fine"),
+    ]);
+    let error = read_collection(&collection(folder.path())).unwrap_err().to_string();
+    for part in [
+        "4 files",
+        "a.xml, line 1",
+        "b.epub: not a zip",
+        "c.jsonl, line 2",
+        "d.txt.gz: gzip",
+        "exclude",
+    ] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+}
+
+#[test]
+fn a_pdf_that_cannot_be_read_is_reported_and_not_indexed() {
+    let folder = folder(&[("a.pdf", b"%PDF-1.4 nothing"), ("b.txt", b"Text.")]);
+    // In a test this program is no PDF reader, so that reading fails, whatever the file holds.
+    let (documents, report) = read_collection(&collection(folder.path())).unwrap();
+    assert_eq!(ids(&documents), ["book/b.txt"]);
+    assert_eq!(report.skipped[0].path, "a.pdf");
+    assert!(report.warnings[0].message.contains("not in the archive"));
+}
+
+#[test]
+fn a_language_is_told_from_the_text_where_none_is_given() {
+    let german = "Die Psychoanalyse, die bald erkannte, daß sie alles seelische Geschehen über dem Kräftespiel der elementaren Triebe aufbauen müsse, sah sich in der übelsten Lage. ".repeat(4);
+    let folder = folder(&[
+        ("a.txt", german.as_bytes()),
+        ("b.txt", b"Oui."),
+        ("c.html", b"<html lang=el><p>a"),
+        ("d.txt", b"x y"),
+    ]);
+    let metadata = folder.path().join("texts.csv");
+    fs::write(&metadata, "path,language,date\nd.txt,grc,\na.txt,,1923\n").unwrap();
+    let mut collection = collection(folder.path());
+    collection.language = crate::blocks::AUTO.into();
+    collection.metadata = Some(metadata);
+    let (documents, report) = read_collection(&collection).unwrap();
+    let languages: Vec<&str> =
+        documents.iter().map(|document| document.language.as_str()).collect();
+    assert_eq!((languages[0], languages[2], languages[3]), ("de", "el", "grc"));
+    assert!(documents[0].meta.language_confidence > Some(80));
+    assert_eq!(documents[0].meta.year(), Some("1923"));
+    // Too short to be sure of, and said so.
+    assert_eq!(report.warnings.len(), 1);
+    assert_eq!(report.warnings[0].path, "b.txt");
 }
 
 proptest! {

@@ -154,6 +154,7 @@ fn a_long_sentence_is_cut_at_its_clauses() {
     let passages = segment(&page, &[], &words, 11);
     let texts = texts(&page, &passages);
     assert!(texts[0].ends_with('·'), "{texts:?}");
+    assert!(passages.iter().all(|passage| passage.parts == [0]), "marked as parts of a sentence");
     assert_eq!(texts.join(" "), page.text);
 }
 
