@@ -4,6 +4,7 @@
 //! be asked; [`run()`] answers every curated question, computing only what is not in the [`Store`].
 
 mod decisions;
+mod engine;
 mod error;
 mod ingest;
 mod library;
@@ -14,6 +15,7 @@ mod run;
 mod store;
 mod vectors;
 
+pub use engine::{ConfiguredEngine, configured_engines};
 pub use error::BatchError;
 pub use ingest::Built;
 pub use library::{Answered, Found, Library, normalise};

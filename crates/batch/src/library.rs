@@ -8,13 +8,13 @@ use florilegium_corpus::{Archive, Passage, Report, Role};
 use florilegium_embed::Embedder;
 use florilegium_files::sha256_hex;
 use florilegium_index::{Filter, Index};
-use florilegium_llm::local::{Local, LocalConfig};
 use florilegium_llm::{Deadline, Engine, LlmError};
 use florilegium_synthesis::answer::{Answer, Excerpt};
 use florilegium_synthesis::{Asked, Candidate, Prompts, decide, excerpts, render};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::decisions::{Decisions, Remembering};
+use crate::engine::open_engine;
 use crate::error::BatchError;
 use crate::ingest::{Built, Ingested, ingest, open_ingested};
 use crate::models::{Models, identity, open_embedder};
@@ -331,14 +331,7 @@ impl Library {
         if let Some(engine) = engine.as_ref() {
             return Ok(engine.clone());
         }
-        let settings = &self.pipeline.language_model;
-        let opened: Arc<dyn Engine> = Arc::new(Local::open(LocalConfig {
-            path: self.models.file(&self.models.language)?,
-            identity: self.language_identity(),
-            threads: settings.threads,
-            context: settings.context,
-            batch: settings.batch,
-        })?);
+        let opened = open_engine(&self.pipeline, &self.models)?;
         *engine = Some(opened.clone());
         Ok(opened)
     }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use commands::{ask, audit, info, models, run, search, serve};
+use commands::{ask, audit, info, llm, models, run, search, serve};
 
 /// Answers questions with nothing but verified quotations from an archive.
 #[derive(Debug, Parser)]
@@ -35,6 +35,8 @@ enum Command {
     Audit(audit::Arguments),
     /// Serve the published site, search and ask.
     Serve(serve::Arguments),
+    /// Check the language-model engines of a pipeline.
+    Llm(llm::Arguments),
     /// Show how this program was built: version, vector instructions.
     Info(info::Arguments),
 }
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Command::Ask(arguments) => ask::run(&arguments),
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Llm(arguments) => llm::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
     };
     match done {

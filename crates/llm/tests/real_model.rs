@@ -17,7 +17,8 @@ fn open(context: usize, batch: usize) -> Option<Local> {
         println!("skipped: {} is not there; run `make test`", path.display());
         return None;
     }
-    let config = LocalConfig { path, identity: "smollm2".into(), threads: Some(1), context, batch };
+    let config =
+        LocalConfig { threads: Some(1), context, batch, ..LocalConfig::new(path, "smollm2") };
     Some(Local::open(config).unwrap())
 }
 
@@ -106,11 +107,10 @@ fn settings_that_would_abort_the_process_are_refused() {
     let path = folder.path().join("broken.gguf");
     std::fs::write(&path, b"GGUF but not really").unwrap();
     let config = |path: &Path, context, batch| LocalConfig {
-        path: path.to_owned(),
-        identity: "broken".into(),
         threads: Some(1),
         context,
         batch,
+        ..LocalConfig::new(path.to_owned(), "broken")
     };
     let message = Local::open(config(&path, 512, 64)).unwrap_err().to_string();
     assert!(message.contains("broken"), "{message}");

@@ -3,6 +3,7 @@
 pub(crate) mod ask;
 pub(crate) mod audit;
 pub(crate) mod info;
+pub(crate) mod llm;
 pub(crate) mod models;
 pub(crate) mod run;
 pub(crate) mod search;
@@ -26,8 +27,12 @@ pub(crate) struct PipelineArgument {
 }
 
 impl PipelineArgument {
+    fn load(&self) -> Result<Pipeline> {
+        Ok(Pipeline::load(&self.pipeline)?)
+    }
+
     fn open(&self) -> Result<Library> {
-        Ok(Library::open(Pipeline::load(&self.pipeline)?)?)
+        Ok(Library::open(self.load()?)?)
     }
 }
 
