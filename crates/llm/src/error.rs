@@ -38,7 +38,7 @@ pub enum LlmError {
     Stopped,
     /// No server could be reached for longer than the patience allows.
     #[error(
-        "no language-model server has answered for {} s; the last said: {problem}; start one, or correct language_model.server",
+        "no language-model server can be reached (tried for {} s): {problem}; start one, or correct language_model.server",
         .waited.as_secs()
     )]
     Unavailable {

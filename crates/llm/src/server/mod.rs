@@ -84,7 +84,8 @@ impl Server {
         let start = Instant::now();
         let until = Deadline::after(config.patience);
         loop {
-            let asked: Vec<_> = addresses.iter().map(|address| address.ask_facts(until)).collect();
+            let soon = Deadline::after(config.patience.max(Duration::from_secs(5)));
+            let asked: Vec<_> = addresses.iter().map(|address| address.ask_facts(soon)).collect();
             let (mut loading, mut problem) = (false, String::new());
             for (address, asked) in addresses.iter().zip(&asked) {
                 match asked {
