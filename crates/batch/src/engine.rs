@@ -72,6 +72,8 @@ fn open_local(pipeline: &Pipeline, models: &Models) -> Result<Arc<dyn Engine>, B
         context: settings.context,
         batch: settings.batch,
         memory: settings.memory,
+        shelf: settings.shelf_megabytes << 20,
+        states: settings.keep_states.then(|| pipeline.paths.work.join("states")),
         gpu_layers: settings.gpu_layers,
         ..LocalConfig::new(path, &identity(&models.language))
     })?))

@@ -89,6 +89,12 @@ pub struct LanguageModel {
     /// How its memory is kept.
     #[serde(default)]
     pub memory: Memory,
+    /// Megabytes beside it for the passages that are asked about most.
+    #[serde(default = "default_shelf")]
+    pub shelf_megabytes: usize,
+    /// Whether these are kept on disk, in the folder of the work, from one run to the next.
+    #[serde(default)]
+    pub keep_states: bool,
     /// Layers that a graphics card computes, in a program built with the feature `cuda`.
     #[serde(default)]
     pub gpu_layers: u32,
@@ -145,6 +151,10 @@ fn default_batch() -> usize {
 
 fn default_deadline() -> u64 {
     300
+}
+
+fn default_shelf() -> usize {
+    256
 }
 
 fn default_patience() -> u64 {
@@ -312,6 +322,12 @@ impl Pipeline {
             return fault(
                 "language_model.batch",
                 format!("{}: choose 32 to 4096", self.language_model.batch),
+            );
+        }
+        if self.language_model.shelf_megabytes > 1 << 20 {
+            return fault(
+                "language_model.shelf_megabytes",
+                format!("{}: choose 0 to 1048576", self.language_model.shelf_megabytes),
             );
         }
         let mut urls = BTreeSet::new();

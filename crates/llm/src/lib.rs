@@ -27,6 +27,7 @@ pub mod measure;
 pub mod schedule;
 pub mod schema;
 pub mod server;
+mod shelf;
 mod tree;
 
 pub use error::LlmError;

@@ -6,6 +6,7 @@
 //! branch from it are computed together in full batches. What later calls may need again (a passage
 //! with its question, before its sentences are asked about) stays in memory until the room is wanted.
 
+mod states;
 mod write;
 
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ use std::time::Instant;
 
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::context::params::{KvCacheType, LlamaContextParams};
+use llama_cpp_2::context::session::{LlamaStateSeqFlags, SeqState};
 use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::model::params::LlamaModelParams;
@@ -26,6 +28,7 @@ use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::{LogOptions, send_logs_to_tracing};
 
 use crate::cache::Cache;
+use crate::shelf::Shelf;
 use crate::tree::{Node, arrange};
 use crate::{
     Choices, Cost, Deadline, Decision, Engine, Facts, Generated, Generation, Judgement, LlmError,
@@ -52,6 +55,10 @@ pub struct LocalConfig {
     pub batch: usize,
     /// How the context's memory is kept.
     pub memory: Memory,
+    /// Bytes outside the context for the passages that are asked about most, between questions.
+    pub shelf: usize,
+    /// Folder in which these are kept from one process to the next.
+    pub states: Option<PathBuf>,
     /// Layers that a graphics card computes; without the feature `cuda` none, whatever is said.
     pub gpu_layers: u32,
 }
@@ -66,6 +73,8 @@ impl LocalConfig {
             context: 8192,
             batch: 512,
             memory: Memory::default(),
+            shelf: 256 << 20,
+            states: None,
             gpu_layers: 0,
         }
     }
@@ -206,6 +215,10 @@ fn work(config: &LocalConfig, waiting: &Receiver<Call>, ready: &Sender<Result<us
     };
     match Session::open(backend, &model, config) {
         Ok(mut session) => {
+            let states = states::folder(config);
+            if let Some(folder) = &states {
+                session.load_states(folder);
+            }
             let _ = ready.send(Ok(session.cells));
             for call in waiting {
                 match call {
@@ -216,6 +229,9 @@ fn work(config: &LocalConfig, waiting: &Receiver<Call>, ready: &Sender<Result<us
                         let _ = reply.send(session.write(&generation, deadline));
                     }
                 }
+            }
+            if let Some(Err(error)) = states.map(|folder| session.save_states(&folder)) {
+                tracing::warn!("{error}");
             }
         }
         Err(problem) => {
@@ -230,6 +246,7 @@ struct Session<'m> {
     identity: String,
     context: LlamaContext<'m>,
     cache: Cache<LlamaToken>,
+    shelf: Shelf<LlamaToken, SeqState>,
     cells: usize,
     batch: LlamaBatch<'static>,
     batch_size: usize,
@@ -285,6 +302,7 @@ impl<'m> Session<'m> {
             model,
             identity: config.identity.clone(),
             cache: Cache::new(context.n_ctx() as usize, SEQUENCES),
+            shelf: Shelf::new(config.shelf),
             cells: context.n_ctx() as usize,
             context,
             batch: LlamaBatch::new(config.batch, 1),
@@ -335,7 +353,25 @@ impl<'m> Session<'m> {
         let shared = |tokens: &[LlamaToken]| self.cache.best(tokens).map_or(0, |(_, n)| n);
         let serves: usize = prompts.iter().map(|prompt| shared(prompt.as_ref())).sum();
         if serves * 4 < self.cache.used() {
+            self.shelve();
             self.forget_all();
+        }
+    }
+
+    /// Copies what is in memory to the shelf, as far as it is not there and long enough to be worth
+    /// it. The longest sequences come first: they hold the shorter ones.
+    fn shelve(&mut self) {
+        for (sequence, tokens) in self.cache.computed() {
+            if tokens.len() < WORTH_KEEPING || !self.shelf.lacks(tokens) {
+                continue;
+            }
+            match self.context.state_seq_get(sequence as i32, LlamaStateSeqFlags::empty()) {
+                Ok(state) => {
+                    let bytes = state.byte_len();
+                    self.shelf.put(tokens.to_vec(), state, bytes);
+                }
+                Err(error) => tracing::debug!("a state cannot be kept: {error}"),
+            }
         }
     }
 
@@ -426,6 +462,9 @@ impl<'m> Session<'m> {
             Some((base, shared)) => (Some(base), shared),
             None => (None, 0),
         };
+        if let Some(branch) = self.take_from_shelf(prompt, tokens, more, pinned, shared)? {
+            return Ok(branch);
+        }
         let mut keep = pinned.to_vec();
         keep.extend(base);
         let too_long = LlmError::PromptTooLong {
@@ -445,6 +484,38 @@ impl<'m> Session<'m> {
         }
         self.cache.keep(sequence, base, shared, tokens.to_vec());
         Ok(Branch { sequence, prompt, from: shared })
+    }
+
+    /// A new sequence that begins with what is on the shelf, if that is much more than the `shared`
+    /// tokens in memory, and if there is room.
+    fn take_from_shelf(
+        &mut self,
+        prompt: usize,
+        tokens: &[LlamaToken],
+        more: usize,
+        pinned: &[usize],
+        shared: usize,
+    ) -> Result<Option<Branch>, LlmError> {
+        let least = shared + WORTH_KEEPING;
+        let best = self.shelf.best(&tokens[..tokens.len() - 1], least);
+        let Some((state, shared, length)) = best else { return Ok(None) };
+        // For a moment all of the state is in memory.
+        let room = self.cache.make_room(length.max(tokens.len() + more), pinned);
+        let Some((forgotten, sequence)) = room else { return Ok(None) };
+        for sequence in forgotten {
+            let cleared = self.context.kv_cache_seq_rm(sequence as i32, None, None);
+            cleared.map_err(|e| failed(&self.identity, &e.to_string()))?;
+        }
+        if let Err(error) = self.context.state_seq_set(state, sequence as i32) {
+            tracing::debug!("a state cannot be taken up again: {error}");
+            self.clear(sequence)?;
+            return Ok(None);
+        }
+        let end = u32::try_from(shared).ok();
+        let cut = self.context.kv_cache_seq_rm(sequence as i32, end, None);
+        cut.map_err(|e| self.failed(&e.to_string()))?;
+        self.cache.keep(sequence, None, 0, tokens.to_vec());
+        Ok(Some(Branch { sequence, prompt, from: shared }))
     }
 
     /// Computes the branches' own tokens in full batches. With `until`, only up to that length and
@@ -530,8 +601,12 @@ impl<'m> Session<'m> {
     }
 
     fn failed(&self, problem: &str) -> LlmError {
-        LlmError::Model { model: self.identity.clone(), problem: problem.to_owned() }
+        failed(&self.identity, problem)
     }
+}
+
+fn failed(model: &str, problem: &str) -> LlmError {
+    LlmError::Model { model: model.to_owned(), problem: problem.to_owned() }
 }
 
 /// What one call is about.

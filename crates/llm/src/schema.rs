@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::LlmError;
@@ -46,6 +47,17 @@ pub struct Quotable {
     text: String,
     sentences: Vec<Range<usize>>,
     longest_run: usize,
+}
+
+/// How quotations are written. Verification follows in both cases.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QuotationMode {
+    /// Only runs of whole sentences of the passage can be written.
+    #[default]
+    Verbatim,
+    /// Any text can be written.
+    Free,
 }
 
 impl Quotable {
@@ -105,6 +117,14 @@ fn inside_json(text: &str) -> String {
 }
 
 impl Schema {
+    /// A quotation from a passage, in free mode of at most as many characters as the passage has.
+    pub fn quotation(mode: QuotationMode, passage: Quotable) -> Self {
+        match mode {
+            QuotationMode::Verbatim => Schema::Quotation(passage),
+            QuotationMode::Free => Schema::Text { longest: passage.text.chars().count() },
+        }
+    }
+
     /// A text that is one of these words.
     pub fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
         Schema::Choice(words.into_iter().map(|word| Schema::Constant(word.into())).collect())
@@ -378,7 +398,8 @@ pub(crate) mod tests {
 
     #[test]
     fn ranges_that_are_no_sentences_are_refused() {
-        for ranges in [vec![], vec![0..99], vec![1..3], vec![0..4, 2..6], vec![2..2]] {
+        for ranges in [&[][..], &[(0, 99)], &[(1, 3)], &[(0, 4), (2, 6)], &[(2, 2)]] {
+            let ranges: Vec<Range<usize>> = ranges.iter().map(|&(from, to)| from..to).collect();
             Quotable::new("Ο φάρος άναψε.", &ranges, 2).unwrap_err();
         }
     }

@@ -75,7 +75,8 @@ impl Scripted {
     }
 
     fn config(&self) -> ServerConfig {
-        let mut config = config(&[self.url.clone()], Kind::LlamaCpp, Duration::from_secs(2));
+        let mut config =
+            config(std::slice::from_ref(&self.url), Kind::LlamaCpp, Duration::from_secs(2));
         config.servers[0].limits = Limits {
             connect: Duration::from_secs(5),
             first: Duration::from_millis(300),

@@ -159,6 +159,54 @@ fn free_text_is_well_formed_and_as_long_as_allowed() {
 }
 
 #[test]
+fn a_passage_that_was_asked_about_before_is_taken_from_the_shelf() {
+    let Some(engine) = open(4096, 256) else { return };
+    let long = |text: &str| text.repeat(4);
+    let ask = |engine: &Local, passage: &str, question: &str| {
+        let (mut judged, cost) = engine.decide(asked(&long(passage), question), soon()).unwrap();
+        (judged.swap_remove(0).first(), cost)
+    };
+    let question = "Who lit the lamp?";
+    let (first, cost) = ask(&engine, PASSAGES[0], "When was the lamp lit?");
+    // Other passages: the memory is emptied, and what was in it goes to the shelf.
+    ask(&engine, PASSAGES[2], "When was the lamp lit?");
+    let (again, from_shelf) = ask(&engine, PASSAGES[0], question);
+    assert!(from_shelf.computed_tokens * 3 < cost.computed_tokens * 2, "{from_shelf:?} {cost:?}");
+    let (alone, _) = ask(&open(4096, 256).unwrap(), PASSAGES[0], question);
+    assert!((again - alone).abs() < NOISE, "{again} {alone} {first}");
+}
+
+#[test]
+fn what_was_computed_before_a_restart_is_used_after_it_unless_it_is_damaged() {
+    let Some(path) = support::model() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let computed = |question: &str| {
+        let config = LocalConfig {
+            threads: Some(1),
+            context: 2048,
+            states: Some(folder.path().to_owned()),
+            ..LocalConfig::new(path.clone(), "smollm2")
+        };
+        let engine = Local::open(config).unwrap();
+        let passage = PASSAGES[0].repeat(4);
+        engine.decide(asked(&passage, question), soon()).unwrap().1.computed_tokens
+    };
+    let first = computed("When was the lamp lit?");
+    let again = computed("Who lit the lamp?");
+    assert!(again * 3 < first * 2, "{again} {first}");
+    let of_model = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    for state in std::fs::read_dir(&of_model).unwrap() {
+        let state = state.unwrap().path();
+        let mut bytes = std::fs::read(&state).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(&state, bytes).unwrap();
+    }
+    let damaged = computed("Who built the lamp?");
+    assert!(damaged * 10 > first * 9, "{damaged} {first}");
+}
+
+#[test]
 fn many_questions_by_passage_are_judged_as_one_by_one() {
     let Some(engine) = open(4096, 256) else { return };
     let questions: Vec<Vec<Decision>> = ["When was the lamp lit?", "How many books are there?"]

@@ -115,6 +115,8 @@ impl Client {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
+            // Prompts go to the server named and to nobody else.
+            .proxy(None)
             // llama.cpp closes a connection after five idle seconds.
             .max_idle_age(Duration::from_secs(3))
             .timeout_connect(Some(limits.connect))
@@ -125,8 +127,7 @@ impl Client {
     /// Asks about the server itself.
     pub fn get(&self, path: &str, deadline: Deadline) -> Result<Value, Fault> {
         let request = self.agent.get(format!("{}{path}", self.url));
-        let request =
-            request.config().timeout_global(Some(self.limits.connect.min(deadline.left())));
+        let request = request.config().timeout_global(Some(self.limits.first.min(deadline.left())));
         let request = self.with_key(request.build());
         self.answer(request.call())
     }

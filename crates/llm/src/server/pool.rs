@@ -100,13 +100,14 @@ impl Pool {
             if let Err(error) = deadline.check() {
                 break Err(error);
             }
+            let now = Instant::now();
             if let Some((since, problem)) = &state.down
                 && since.elapsed() > self.patience
+                && !state.servers.iter().any(|server| server.is_open(now))
             {
                 let waited = since.elapsed();
                 break Err(LlmError::Unavailable { waited, problem: problem.clone() });
             }
-            let now = Instant::now();
             if state.queue.front() == Some(&ticket)
                 && let Some((server, slot)) = state.choose(prompt, now)
             {
@@ -137,6 +138,14 @@ impl Pool {
     }
 }
 
+impl Server {
+    /// Whether a request may be sent to it now.
+    fn is_open(&self, now: Instant) -> bool {
+        self.rests_until.is_none_or(|until| until <= now)
+            && !(self.failures >= BREAKS_AFTER && self.probed)
+    }
+}
+
 impl State {
     fn failed(&mut self, server: usize, failures: u32, problem: &str) {
         let failed = &mut self.servers[server];
@@ -151,12 +160,8 @@ impl State {
     }
 
     fn choose(&self, prompt: &str, now: Instant) -> Option<(usize, usize)> {
-        let open = |server: &&Server| {
-            server.rests_until.is_none_or(|until| until <= now)
-                && !(server.failures >= BREAKS_AFTER && server.probed)
-        };
         let mut best = None;
-        for (at, server) in self.servers.iter().enumerate().filter(|(_, s)| open(s)) {
+        for (at, server) in self.servers.iter().enumerate().filter(|(_, s)| s.is_open(now)) {
             let busy = server.slots.iter().filter(|slot| slot.busy).count();
             for (number, slot) in server.slots.iter().enumerate().filter(|(_, slot)| !slot.busy) {
                 let shared = shared_length(slot.prompt.as_bytes(), prompt.as_bytes());
@@ -283,6 +288,15 @@ mod tests {
         drop(probe);
         assert_eq!(pool.slots(), 6);
         assert!(!pool.acquire("", soon()).unwrap().probe);
+    }
+
+    #[test]
+    fn a_failure_of_long_ago_does_not_keep_a_server_from_being_asked() {
+        let pool = Pool::new(&[1], Duration::from_millis(1));
+        pool.acquire("", soon()).unwrap().failed("connection reset");
+        // Longer than the patience, and longer than the server is left alone.
+        std::thread::sleep(REST.0 * 2);
+        pool.acquire("", soon()).unwrap().served();
     }
 
     #[test]
