@@ -44,6 +44,8 @@ struct Sum {
     decoded: u64,
     fed: u64,
     seconds: f64,
+    /// Of the processor: what other programs do does not count.
+    processor: f64,
     /// Of quotations: how many, how many to the letter in the passage named.
     quotations: (usize, usize),
     /// Questions with the expected answer in what was chosen.
@@ -73,11 +75,12 @@ impl Sum {
     fn print(&self, name: &str, all_text: usize) {
         let each = |n: u64| n as f64 / self.questions.max(1) as f64;
         println!(
-            "{name}: {} questions, each {:.2} s; prompt tokens {:.0}, computed {:.0} ({:.2} x the distinct); \
+            "{name}: {} questions, each {:.1} s ({:.1} of the processor); prompt tokens {:.0}, computed {:.0} ({:.2} x the distinct); \
              decoded one by one {:.0}, determined {:.0}; quotations to the letter {} of {}; \
              expected answer in {} of {}",
             self.questions,
             self.seconds / self.questions.max(1) as f64,
+            self.processor / self.questions.max(1) as f64,
             each(self.cost.prompt_tokens),
             each(self.cost.computed_tokens),
             self.cost.computed_tokens as f64 / self.distinct(all_text).max(1.0),
@@ -123,13 +126,23 @@ fn main() {
         if variants.contains(letter) {
             let engine = open();
             let asked = questions(if letter == 'd' { many } else { few });
-            let start = Instant::now();
+            let (start, before) = (Instant::now(), processor_seconds());
             let (mut sum, text) = run(&engine, &asked);
             sum.seconds = start.elapsed().as_secs_f64();
+            sum.processor = processor_seconds() - before;
             sum.questions = asked.len();
             sum.print(name, text);
         }
     }
+}
+
+/// Processor time of this process, from `/proc`, in hundredths of a second; 0 where there is none.
+fn processor_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after = stat.rsplit(')').next().unwrap_or_default();
+    // User and system time are the fourteenth and fifteenth field, the second being in brackets.
+    let ticks = after.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<f64>().ok());
+    ticks.sum::<f64>() / 100.0
 }
 
 /// `count` questions, spread evenly over the first `articles` articles.

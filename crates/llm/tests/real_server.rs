@@ -8,6 +8,7 @@ mod support;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use florilegium_llm::schedule::decide_many;
 use florilegium_llm::{Deadline, Engine, Generation, LlmError};
 use support::{
     HOSTILE, LlamaServer, NOISE, PASSAGES, asked, decision, open, passage, quotations, soon,
@@ -36,6 +37,18 @@ fn a_server_decides_as_the_engine_in_this_process_and_reuses_what_it_has_compute
     for (there, here) in there.iter().zip(&here) {
         assert!((there.first() - here.first()).abs() < NOISE, "{there:?} {here:?}");
         assert!((there.mass - here.mass).abs() < NOISE, "{there:?} {here:?}");
+    }
+    // Several questions at once, put together by passage.
+    let questions: Vec<Vec<_>> = ["When was the lamp lit?", "When did it burn?"]
+        .iter()
+        .map(|question| PASSAGES.iter().flat_map(|passage| asked(passage, question)).collect())
+        .collect();
+    let decided = decide_many(&engine, &questions, 8, PATIENCE);
+    for (question, decided) in questions.into_iter().zip(decided) {
+        let (here, _) = local.decide(question, soon()).unwrap();
+        for (there, here) in decided.unwrap().0.iter().zip(&here) {
+            assert!((there.first() - here.first()).abs() < NOISE, "{there:?} {here:?}");
+        }
     }
 }
 
