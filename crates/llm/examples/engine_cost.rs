@@ -73,6 +73,8 @@ impl Sum {
     }
 
     fn print(&self, name: &str, all_text: usize) {
+        // What was written went through the model too.
+        let computed = self.cost.computed_tokens.saturating_sub(self.decoded + self.fed);
         let each = |n: u64| n as f64 / self.questions.max(1) as f64;
         println!(
             "{name}: {} questions, each {:.1} s ({:.1} of the processor); prompt tokens {:.0}, computed {:.0} ({:.2} x the distinct); \
@@ -82,8 +84,8 @@ impl Sum {
             self.seconds / self.questions.max(1) as f64,
             self.processor / self.questions.max(1) as f64,
             each(self.cost.prompt_tokens),
-            each(self.cost.computed_tokens),
-            self.cost.computed_tokens as f64 / self.distinct(all_text).max(1.0),
+            each(computed),
+            computed as f64 / self.distinct(all_text).max(1.0),
             each(self.decoded),
             each(self.fed),
             self.quotations.1,
@@ -237,7 +239,9 @@ fn plain(engine: &Local, asked: &[Question]) -> (Sum, usize) {
     for question in asked {
         let mut ask = |task: &str, schema| {
             let system = format!("{task} {RULES} Answer in JSON.");
-            ask(engine, &mut sum, &mut text, &system, numbered(question), schema)
+            // The question comes first, so that no passage is shared between questions either.
+            let user = format!("Question: {}\n\n{}", question.text, numbered(question));
+            ask(engine, &mut sum, &mut text, &system, user, schema)
         };
         let short = Schema::Text { longest: 200 };
         let object = |members: Vec<(&str, Schema)>| {
