@@ -7,7 +7,7 @@
 //! - (c) decisions over the passages, then over sentences of the best ones;
 //! - (d) as (c), the questions of the same paragraphs put together by passage.
 //!
-//! `engine_cost MODEL.gguf XQUAD.json [QUESTIONS] [QUESTIONS OF (d)] [THREADS] [VARIANTS]`
+//! `engine_cost MODEL.gguf XQUAD.json [QUESTIONS] [QUESTIONS OF (d)] [THREADS] [VARIANTS] [CONTEXT]`
 
 #![allow(clippy::unwrap_used)]
 
@@ -102,7 +102,7 @@ fn main() {
         |at: usize, usual: usize| arguments.get(at).map_or(usual, |text| text.parse().unwrap());
     let (Some(model), Some(data)) = (arguments.first(), arguments.get(1)) else {
         println!(
-            "usage: engine_cost MODEL.gguf XQUAD.json [QUESTIONS] [OF (d)] [THREADS] [VARIANTS]"
+            "usage: engine_cost MODEL.gguf XQUAD.json [QUESTIONS] [OF (d)] [THREADS] [VARIANTS] [CONTEXT]"
         );
         return;
     };
@@ -114,6 +114,7 @@ fn main() {
     let open = || {
         let config = LocalConfig {
             threads: arguments.get(4).map(|threads| threads.parse().unwrap()),
+            context: number(6, 8192),
             ..LocalConfig::new(PathBuf::from(model), "measured")
         };
         Local::open(config).unwrap()
