@@ -2,6 +2,7 @@
 # Debian 12 machine with Rust, git, gcc and python3 with pip.
 #
 #   CARGO_TARGET_DIR=…  where build products go; outside the checkout, so that clones share them
+#   XQUAD=…             the questions of `make bench-llm`, a file in the format of SQuAD
 #   LISTEN=…            where `make run` serves, 127.0.0.1:8080 as a rule
 
 SHELL := /bin/bash
@@ -12,6 +13,8 @@ export CARGO_TARGET_DIR ?= $(HOME)/.cache/florilegium/target
 
 LISTEN ?= 127.0.0.1:8080
 PIPELINE ?= pipelines/handbook.toml
+# Questions with their paragraphs, in the format of SQuAD; only `make bench-llm` reads it.
+XQUAD ?= data/cache/eval/xquad.en.json
 FLORILEGIUM := $(CARGO_TARGET_DIR)/release/florilegium
 # Everything at once: asking for parts would select other features of shared dependencies, and
 # compile them again.
@@ -19,14 +22,14 @@ CARGO_BUILD := cargo build --release --workspace --all-targets --locked
 RUN_MODELS := multilingual-e5-small-q4 multilingual-e5-small-tokenizer qwen2.5-coder-1.5b-instruct-q4
 TEST_MODELS := multilingual-e5-small-q4 multilingual-e5-small-tokenizer smollm2-135m-instruct-q4
 
-.PHONY: help setup build models corpus pipeline serve run test check audit bench eval clean-data
+.PHONY: help setup build models corpus pipeline serve run test check audit bench bench-llm eval clean-data
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 run: pipeline serve ## Set up, answer the questions about the handbook, serve the site
 
-test: setup build test-models ## Set up, run all tests
+test: setup build test-models llama-server ## Set up, run all tests
 	cargo test --release --workspace --locked --no-fail-fast
 
 setup: ## Debian packages that the build needs
@@ -42,6 +45,10 @@ models: build ## Fetch the models of the handbook pipeline
 test-models: build
 	$(FLORILEGIUM) models fetch $(TEST_MODELS)
 
+.PHONY: llama-server
+llama-server: setup
+	@data/setup-llama-server.sh
+
 corpus: ## Bring the Debian Administrator's Handbook and the Installation Guide
 	@data/fetch-corpus.sh data/cache/corpus
 
@@ -54,8 +61,9 @@ serve: ## Serve what was published
 audit: build ## Check every published quotation against the original files
 	$(FLORILEGIUM) audit $(PIPELINE)
 
-bench: build ## Speed of the readers, MB/s by format
-	cargo bench --workspace --locked --bench readers
+bench-llm: build models ## Measure what the ways of asking the language model cost
+	$(CARGO_TARGET_DIR)/release/examples/engine_cost \
+	    data/cache/models/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf $(XQUAD)
 
 check: setup ## Formatting and lints
 	cargo fmt --all --check
@@ -64,6 +72,7 @@ check: setup ## Formatting and lints
 bench: build models ## Measure speed against peers, side by side
 	benches/run.sh embed
 	benches/run.sh search
+	cargo bench --profile release --workspace --locked --bench readers
 
 EVAL ?= ../shared/eval
 eval: build models ## Measure retrieval on the sets in the folder EVAL

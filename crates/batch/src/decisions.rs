@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use florilegium_files::record::{self, Format};
 use florilegium_files::{FileError, sha256_hex, sha256_hex_parts};
-use florilegium_llm::{Cost, Deadline, Decision, Engine, Judgement, LlmError};
+use florilegium_llm::{
+    Cost, Deadline, Decision, Engine, Generated, Generation, Judgement, LlmError,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::store::load_if_whole;
@@ -99,6 +101,11 @@ impl Engine for Remembering<'_> {
         }
         cost.decisions = decisions.len() as u64;
         Ok((judgements.into_iter().flatten().collect(), cost))
+    }
+
+    /// What is written is kept with the answer it belongs to, not here.
+    fn generate(&self, generation: Generation, deadline: Deadline) -> Result<Generated, LlmError> {
+        (self.open)()?.generate(generation, deadline)
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod content;
 mod decisions;
+mod engine;
 mod error;
 mod ingest;
 mod library;
@@ -16,6 +17,7 @@ mod store;
 mod vectors;
 mod wordings;
 
+pub use engine::{ConfiguredEngine, configured_engines};
 pub use error::BatchError;
 pub use ingest::{Built, Ingest, Texts, open_archive};
 pub use library::{Answered, Found, Library, normalise};

@@ -8,7 +8,6 @@ use florilegium_corpus::{Archive, Passage, Report, Role};
 use florilegium_embed::Embedder;
 use florilegium_files::sha256_hex;
 use florilegium_index::{Filter, Hit, Index, Origin, Question};
-use florilegium_llm::local::{Local, LocalConfig};
 use florilegium_llm::{Deadline, Engine, LlmError};
 use florilegium_synthesis::answer::{Answer, Excerpt};
 use florilegium_synthesis::{Asked, Candidate, Likeness, Prompts, decide, excerpts, render};
@@ -16,6 +15,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::content::Content;
 use crate::decisions::{Decisions, Remembering};
+use crate::engine::open_engine;
 use crate::error::BatchError;
 use crate::ingest::{Built, Ingested, ingest, open_ingested};
 use crate::models::{Models, identity, open_embedder};
@@ -374,14 +374,7 @@ impl Library {
         if let Some(engine) = engine.as_ref() {
             return Ok(engine.clone());
         }
-        let settings = &self.pipeline.language_model;
-        let opened: Arc<dyn Engine> = Arc::new(Local::open(LocalConfig {
-            path: self.models.file(&self.models.language)?,
-            identity: self.language_identity(),
-            threads: settings.threads,
-            context: settings.context,
-            batch: settings.batch,
-        })?);
+        let opened = open_engine(&self.pipeline, &self.models)?;
         *engine = Some(opened.clone());
         Ok(opened)
     }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use florilegium_corpus::{Collection, Role};
 use florilegium_embed::Compute;
 use florilegium_index::{Fusion, Ranking};
+use florilegium_llm::local::Memory;
+use florilegium_llm::server::Kind;
 use florilegium_synthesis::Settings;
 use serde::{Deserialize, Serialize};
 
@@ -74,7 +76,7 @@ pub struct Embedding {
     pub compute: Compute,
 }
 
-/// The language model in this process.
+/// The language model: on servers, if any are named, else in this process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LanguageModel {
@@ -89,9 +91,59 @@ pub struct LanguageModel {
     /// Tokens computed in one step.
     #[serde(default = "default_batch")]
     pub batch: usize,
+    /// How its memory is kept.
+    #[serde(default)]
+    pub memory: Memory,
+    /// Megabytes beside it for the passages that are asked about most.
+    #[serde(default = "default_shelf")]
+    pub shelf_megabytes: usize,
+    /// Whether these are kept on disk, in the folder of the work, from one run to the next.
+    #[serde(default)]
+    pub keep_states: bool,
+    /// Layers that a graphics card computes, in a program built with the feature `cuda`.
+    #[serde(default)]
+    pub gpu_layers: u32,
     /// Seconds allowed for one question.
     #[serde(default = "default_deadline")]
     pub deadline_seconds: u64,
+    /// Seconds without an answer from any server after which a question fails.
+    #[serde(default = "default_patience")]
+    pub patience_seconds: u64,
+    /// Servers that serve this very model.
+    #[serde(default, rename = "server")]
+    pub servers: Vec<ModelServer>,
+}
+
+/// A server that serves the language model.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelServer {
+    /// As `http://127.0.0.1:8080`.
+    pub url: String,
+    /// What it speaks: `llama.cpp`, or `openai` for vLLM, SGLang and others.
+    #[serde(default)]
+    pub kind: Kind,
+    /// The name it must give its model; the name of the model's file when not given.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Requests at a time, for a server that does not say.
+    #[serde(default)]
+    pub slots: Option<usize>,
+    /// Environment variable with its API key.
+    #[serde(default)]
+    pub key_env: Option<String>,
+    /// File with its API key.
+    #[serde(default)]
+    pub key_file: Option<PathBuf>,
+    /// Seconds to accept a connection.
+    #[serde(default)]
+    pub connect_seconds: Option<u64>,
+    /// Seconds until a decision is answered.
+    #[serde(default)]
+    pub first_token_seconds: Option<u64>,
+    /// Seconds until any answer is complete.
+    #[serde(default)]
+    pub whole_seconds: Option<u64>,
 }
 
 fn default_context() -> usize {
@@ -104,6 +156,14 @@ fn default_batch() -> usize {
 
 fn default_deadline() -> u64 {
     300
+}
+
+fn default_shelf() -> usize {
+    256
+}
+
+fn default_patience() -> u64 {
+    60
 }
 
 /// How texts are cut into passages.
@@ -213,6 +273,7 @@ impl Pipeline {
         for path in [&mut paths.work, &mut paths.model_list, &mut paths.models, &mut paths.public]
             .into_iter()
             .chain([&mut pipeline.questions.file])
+            .chain(pipeline.language_model.servers.iter_mut().filter_map(|s| s.key_file.as_mut()))
             .chain(pipeline.collections.iter_mut().flat_map(|collection| {
                 [&mut collection.path].into_iter().chain(&mut collection.metadata)
             }))
@@ -301,6 +362,32 @@ impl Pipeline {
                 "language_model.batch",
                 format!("{}: choose 32 to 4096", self.language_model.batch),
             );
+        }
+        if self.language_model.shelf_megabytes > 1 << 20 {
+            return fault(
+                "language_model.shelf_megabytes",
+                format!("{}: choose 0 to 1048576", self.language_model.shelf_megabytes),
+            );
+        }
+        let mut urls = BTreeSet::new();
+        for server in &self.language_model.servers {
+            let field = format!("language_model.server {:?}", server.url);
+            if !server.url.starts_with("http://") && !server.url.starts_with("https://") {
+                return fault(&field, "url: give one such as http://127.0.0.1:8080".into());
+            }
+            if !urls.insert(server.url.trim_end_matches('/')) {
+                return fault(&field, "the url is used twice; name each server once".into());
+            }
+            if server.key_env.is_some() && server.key_file.is_some() {
+                return fault(&field, "give key_env or key_file, not both".into());
+            }
+            let limits = [server.connect_seconds, server.first_token_seconds, server.whole_seconds];
+            if limits.contains(&Some(0)) || server.slots == Some(0) {
+                return fault(
+                    &field,
+                    "limits and slots are at least 1; leave them out for the usual".into(),
+                );
+            }
         }
         let mut seen = BTreeSet::new();
         for collection in &self.collections {
@@ -401,6 +488,21 @@ url = "https://example.org/{path}#{anchor}"
             ("languages = [\"en\"]", "languages = [\"en\", \"fr\"]", "title"),
             ("role = \"synthesis\"", "role = \"search\"", "role = \"synthesis\""),
             ("role = \"synthesis\"", "role = \"quote\"", "quote"),
+            (
+                "model = \"l\"",
+                "model = \"l\"\n[[language_model.server]]\nurl = \"gpu:8080\"",
+                "gpu:8080",
+            ),
+            (
+                "model = \"l\"",
+                "model = \"l\"\n[[language_model.server]]\nurl = \"http://a\"\nkey = \"sk\"",
+                "key",
+            ),
+            (
+                "model = \"l\"",
+                "model = \"l\"\n[[language_model.server]]\nurl = \"http://a\"\n[[language_model.server]]\nurl = \"http://a/\"",
+                "twice",
+            ),
             ("id = \"a\"", "id = \"A B\"", "collection \"A B\""),
         ] {
             assert!(GOOD.contains(from));

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use commands::{ask, audit, eval, info, ingest, models, read_pdf, run, search, serve, show};
+use commands::{ask, audit, eval, info, ingest, llm, models, read_pdf, run, search, serve, show};
 
 /// Answers questions with nothing but verified quotations from an archive.
 #[derive(Debug, Parser)]
@@ -44,6 +44,8 @@ enum Command {
     /// Read a PDF from standard input, within limits (called by this program itself).
     #[command(hide = true, name = florilegium_corpus::pdf::SUBCOMMAND)]
     ReadPdf,
+    /// Check the language-model engines of a pipeline.
+    Llm(llm::Arguments),
     /// Show how this program was built: version, vector instructions.
     Info(info::Arguments),
 }
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Eval(arguments) => eval::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Llm(arguments) => llm::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
     };
     match done {

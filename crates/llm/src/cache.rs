@@ -120,6 +120,19 @@ impl<T: Eq + Copy> Cache<T> {
         }
     }
 
+    /// The computed sequences, the longest first, and their tokens.
+    pub fn computed(&self) -> Vec<(usize, &[T])> {
+        let mut computed: Vec<(usize, &[T])> = self
+            .kept
+            .iter()
+            .enumerate()
+            .filter_map(|(at, kept)| Some((at, kept.as_ref().filter(|kept| kept.ready)?)))
+            .map(|(at, kept)| (at, kept.tokens.as_slice()))
+            .collect();
+        computed.sort_by_key(|(_, tokens)| std::cmp::Reverse(tokens.len()));
+        computed
+    }
+
     /// Notes that everything is gone.
     pub fn clear(&mut self) {
         self.kept.iter_mut().for_each(|kept| *kept = None);

@@ -1,20 +1,37 @@
 //! Language-model engines behind one contract.
 //!
 //! The model is asked for *decisions*: which of a few fixed answers fits best. An engine returns the
-//! probability of each, read at the one token where the answer would begin, so nothing is decoded
-//! and nothing the model could write ever leaves this crate. Measured against letting a small model
-//! write its choice, reading the decision is both cheaper and far more often right.
+//! probability of each, read at the one token where the answer would begin, so nothing is decoded.
+//! Measured against letting a small model write its choice, reading the decision is both cheaper and
+//! far more often right.
 //!
-//! Prompts of one call share their beginnings (instructions, passage, question); the in-process
-//! engine computes every shared token once, see [`local`].
+//! A large model may also *write* a structure: [`Engine::generate`] takes a [`Schema`] and returns a
+//! value that has been checked against it, whatever the engine says. Where the schema asks for a
+//! quotation, only runs of whole sentences of the passage can be written.
+//!
+//! Two engines: llama.cpp in this process ([`local`]) and servers over HTTP ([`server`]). Prompts of
+//! one call share their beginnings (instructions, passage, question); both compute a shared token
+//! once. [`schedule`] puts the decisions of many questions together by passage.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+mod automaton;
 mod cache;
+mod error;
 pub mod local;
+pub mod measure;
+pub mod schedule;
+pub mod schema;
+pub mod server;
+mod shelf;
 mod tree;
+
+pub use error::LlmError;
+pub use schema::Schema;
 
 /// The answers a decision may have; each is a list of spellings whose probabilities are added.
 pub type Choices = &'static [&'static [&'static str]];
@@ -79,36 +96,45 @@ impl std::ops::AddAssign for Cost {
     }
 }
 
-/// Why an engine did not decide. The stage that asked has failed; nothing is guessed.
-#[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
-pub enum LlmError {
-    /// The model file is not there.
-    #[error("model file {0} is missing; run `florilegium models fetch`")]
-    Missing(String),
-    /// The model could not be loaded or used.
-    #[error("model {model}: {problem}")]
-    Model {
-        /// Identity of the model.
-        model: String,
-        /// What is wrong.
-        problem: String,
-    },
-    /// A prompt does not fit the context.
-    #[error(
-        "a prompt has {tokens} tokens, the context holds {limit}; raise `context` or retrieve fewer passages"
-    )]
-    PromptTooLong {
-        /// Tokens of the prompt.
-        tokens: usize,
-        /// Tokens that fit.
-        limit: usize,
-    },
-    /// The time allowed is over.
-    #[error("the time limit of {} s is over", .0.as_secs())]
-    Deadline(Duration),
-    /// The engine has stopped.
-    #[error("the language model has stopped; the reason is in the log")]
-    Stopped,
+/// Something the model is to write.
+#[derive(Debug, Clone)]
+pub struct Generation {
+    /// Instructions. Tokenized as text.
+    pub system: String,
+    /// The request. Tokenized as text; what several requests share should stand first.
+    pub user: String,
+    /// What may be written.
+    pub schema: Arc<Schema>,
+    /// Tokens allowed; one retry has twice as many.
+    pub allowance: usize,
+}
+
+/// What the model wrote.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Generated {
+    /// The value, checked against the schema.
+    pub value: serde_json::Value,
+    /// What it cost; of a retried call, both attempts.
+    pub cost: Cost,
+    /// Output tokens that the model chose, one by one.
+    pub decoded_tokens: u64,
+    /// Output tokens that were determined already and were fed in batches, or not at all.
+    pub fed_tokens: u64,
+    /// Whether the first attempt was cut off or malformed.
+    pub retried: bool,
+}
+
+/// What an engine, or one server of it, says about itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Facts {
+    /// Where it is: an address, or "in-process".
+    pub place: String,
+    /// Model, as the engine names it.
+    pub model: String,
+    /// Tokens of context for one prompt; 0 when it does not say.
+    pub context: usize,
+    /// Prompts computed at the same time.
+    pub slots: usize,
 }
 
 /// When a call must be over.
@@ -116,17 +142,32 @@ pub enum LlmError {
 pub struct Deadline {
     at: Instant,
     allowed: Duration,
+    stop: Option<&'static AtomicBool>,
 }
 
 impl Deadline {
     /// From now on, this long.
     pub fn after(allowed: Duration) -> Self {
-        Deadline { at: Instant::now() + allowed, allowed }
+        Deadline { at: Instant::now() + allowed, allowed, stop: None }
+    }
+
+    /// Over as well once the flag is true.
+    #[must_use]
+    pub fn or_when(self, stop: &'static AtomicBool) -> Self {
+        Deadline { stop: Some(stop), ..self }
     }
 
     /// An error once the time is over.
     pub fn check(&self) -> Result<(), LlmError> {
+        if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(LlmError::Cancelled);
+        }
         if Instant::now() < self.at { Ok(()) } else { Err(LlmError::Deadline(self.allowed)) }
+    }
+
+    /// The time that is left.
+    pub fn left(&self) -> Duration {
+        self.at.saturating_duration_since(Instant::now())
     }
 }
 
@@ -141,4 +182,63 @@ pub trait Engine: Send + Sync {
         decisions: Vec<Decision>,
         deadline: Deadline,
     ) -> Result<(Vec<Judgement>, Cost), LlmError>;
+
+    /// Writes one structure.
+    fn generate(&self, generation: Generation, deadline: Deadline) -> Result<Generated, LlmError> {
+        let _ = (generation, deadline);
+        Err(LlmError::Unsupported { engine: self.identity().to_owned(), what: "write" })
+    }
+
+    /// What is known about the engine, a line for each server.
+    fn facts(&self) -> Vec<Facts> {
+        Vec::new()
+    }
+
+    /// How many calls are worth making at the same time.
+    fn slots(&self) -> usize {
+        1
+    }
+}
+
+/// The probabilities of choices, from their weights and the weight of everything.
+fn judgement(weights: Vec<f64>, all: f64) -> Judgement {
+    let chosen: f64 = weights.iter().sum();
+    // When every choice is out of the question, none is preferred.
+    let even = 1.0 / weights.len().max(1) as f64;
+    let probability = |weight: f64| if chosen > 0.0 { weight / chosen } else { even };
+    let mass = if all > 0.0 { (chosen / all).min(1.0) } else { 0.0 };
+    Judgement { probabilities: weights.into_iter().map(probability).collect(), mass }
+}
+
+/// Finds the tokens with which the choices begin; `first` names the first token of a spelling.
+fn choice_tokens<T: Ord + Copy, E>(
+    choices: Choices,
+    mut first: impl FnMut(&'static str) -> Result<Option<T>, E>,
+) -> Result<Option<Vec<Vec<T>>>, E> {
+    let mut all: Vec<T> = Vec::new();
+    let mut found = Vec::new();
+    for spellings in choices {
+        let mut tokens = Vec::new();
+        for spelling in *spellings {
+            tokens.extend(first(spelling)?);
+        }
+        tokens.sort_unstable();
+        tokens.dedup();
+        all.extend(&tokens);
+        found.push(tokens);
+    }
+    let count = all.len();
+    all.sort_unstable();
+    all.dedup();
+    let told_apart = all.len() == count && !found.iter().any(Vec::is_empty);
+    Ok(told_apart.then_some(found))
+}
+
+/// The beginning of a text from outside, for a message.
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 120;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{} …", &text[..end]),
+        None => text.to_owned(),
+    }
 }

@@ -6,6 +6,9 @@
 //! branch from it are computed together in full batches. What later calls may need again (a passage
 //! with its question, before its sentences are asked about) stays in memory until the room is wanted.
 
+mod states;
+mod write;
+
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -15,7 +18,8 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use llama_cpp_2::context::LlamaContext;
-use llama_cpp_2::context::params::LlamaContextParams;
+use llama_cpp_2::context::params::{KvCacheType, LlamaContextParams};
+use llama_cpp_2::context::session::{LlamaStateSeqFlags, SeqState};
 use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::model::params::LlamaModelParams;
@@ -24,8 +28,12 @@ use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::{LogOptions, send_logs_to_tracing};
 
 use crate::cache::Cache;
+use crate::shelf::Shelf;
 use crate::tree::{Node, arrange};
-use crate::{Choices, Cost, Deadline, Decision, Engine, Judgement, LlmError};
+use crate::{
+    Choices, Cost, Deadline, Decision, Engine, Facts, Generated, Generation, Judgement, LlmError,
+    choice_tokens, judgement,
+};
 
 /// Sequences that may be in memory at once.
 const SEQUENCES: usize = 64;
@@ -45,21 +53,58 @@ pub struct LocalConfig {
     pub context: usize,
     /// Tokens computed in one call of llama.cpp; the deadline is checked between calls.
     pub batch: usize,
+    /// How the context's memory is kept.
+    pub memory: Memory,
+    /// Bytes outside the context for the passages that are asked about most, between questions.
+    pub shelf: usize,
+    /// Folder in which these are kept from one process to the next.
+    pub states: Option<PathBuf>,
+    /// Layers that a graphics card computes; without the feature `cuda` none, whatever is said.
+    pub gpu_layers: u32,
+}
+
+impl LocalConfig {
+    /// A model file with the usual settings.
+    pub fn new(path: PathBuf, identity: &str) -> Self {
+        LocalConfig {
+            path,
+            identity: identity.to_owned(),
+            threads: None,
+            context: 8192,
+            batch: 512,
+            memory: Memory::default(),
+            shelf: 256 << 20,
+            states: None,
+            gpu_layers: 0,
+        }
+    }
+}
+
+/// How the context's memory is kept. Part of what a judgement depends on, so not to be changed in
+/// the middle of a night.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Memory {
+    /// Sixteen bits a value.
+    #[default]
+    F16,
+    /// Some nine bits a value: half the memory, a little noise.
+    Q8,
 }
 
 /// llama.cpp in this process.
 #[derive(Debug)]
 pub struct Local {
     identity: String,
+    facts: Facts,
     calls: Option<Sender<Call>>,
     worker: Option<JoinHandle<()>>,
 }
 
 /// A call waiting for the worker.
-struct Call {
-    decisions: Vec<Decision>,
-    deadline: Deadline,
-    reply: Sender<Reply>,
+enum Call {
+    Decide(Vec<Decision>, Deadline, Sender<Reply>),
+    Write(Generation, Deadline, Sender<Result<Generated, LlmError>>),
 }
 
 type Reply = Result<(Vec<Judgement>, Cost), LlmError>;
@@ -85,8 +130,21 @@ impl Local {
             .name("llm".into())
             .spawn(move || work(&config, &waiting, &ready))
             .map_err(|e| LlmError::Model { model: identity.clone(), problem: e.to_string() })?;
-        opened.recv().map_err(|_| LlmError::Stopped)??;
-        Ok(Local { identity, calls: Some(calls), worker: Some(worker) })
+        let context = opened.recv().map_err(|_| LlmError::Stopped)??;
+        let place = "in-process".to_owned();
+        let facts = Facts { place, model: identity.clone(), context, slots: 1 };
+        Ok(Local { identity, facts, calls: Some(calls), worker: Some(worker) })
+    }
+
+    /// Hands a call to the worker and waits for its answer.
+    fn call<T>(
+        &self,
+        call: impl FnOnce(Sender<Result<T, LlmError>>) -> Call,
+    ) -> Result<T, LlmError> {
+        let (reply, answer) = channel();
+        let sent = self.calls.as_ref().ok_or(LlmError::Stopped)?.send(call(reply));
+        sent.map_err(|_| LlmError::Stopped)?;
+        answer.recv().map_err(|_| LlmError::Stopped)?
     }
 }
 
@@ -96,11 +154,15 @@ impl Engine for Local {
     }
 
     fn decide(&self, decisions: Vec<Decision>, deadline: Deadline) -> Reply {
-        let (reply, answer) = channel();
-        let call = Call { decisions, deadline, reply };
-        let sent = self.calls.as_ref().ok_or(LlmError::Stopped)?.send(call);
-        sent.map_err(|_| LlmError::Stopped)?;
-        answer.recv().map_err(|_| LlmError::Stopped)?
+        self.call(|reply| Call::Decide(decisions, deadline, reply))
+    }
+
+    fn generate(&self, generation: Generation, deadline: Deadline) -> Result<Generated, LlmError> {
+        self.call(|reply| Call::Write(generation, deadline, reply))
+    }
+
+    fn facts(&self) -> Vec<Facts> {
+        vec![self.facts.clone()]
     }
 }
 
@@ -136,10 +198,11 @@ fn backend() -> Result<&'static LlamaBackend, String> {
 }
 
 /// The worker's life: open, then answer calls until nobody can make any.
-fn work(config: &LocalConfig, waiting: &Receiver<Call>, ready: &Sender<Result<(), LlmError>>) {
+fn work(config: &LocalConfig, waiting: &Receiver<Call>, ready: &Sender<Result<usize, LlmError>>) {
     let failed = |problem: String| LlmError::Model { model: config.identity.clone(), problem };
     let opened = backend().and_then(|backend| {
-        let model = LlamaModel::load_from_file(backend, &config.path, &LlamaModelParams::default())
+        let parameters = LlamaModelParams::default().with_n_gpu_layers(config.gpu_layers);
+        let model = LlamaModel::load_from_file(backend, &config.path, &parameters)
             .map_err(|e| format!("cannot load {}: {e}", config.path.display()))?;
         Ok((backend, model))
     });
@@ -152,9 +215,23 @@ fn work(config: &LocalConfig, waiting: &Receiver<Call>, ready: &Sender<Result<()
     };
     match Session::open(backend, &model, config) {
         Ok(mut session) => {
-            let _ = ready.send(Ok(()));
+            let states = states::folder(config);
+            if let Some(folder) = &states {
+                session.load_states(folder);
+            }
+            let _ = ready.send(Ok(session.cells));
             for call in waiting {
-                let _ = call.reply.send(session.decide(&call.decisions, call.deadline));
+                match call {
+                    Call::Decide(decisions, deadline, reply) => {
+                        let _ = reply.send(session.decide(&decisions, deadline));
+                    }
+                    Call::Write(generation, deadline, reply) => {
+                        let _ = reply.send(session.write(&generation, deadline));
+                    }
+                }
+            }
+            if let Some(Err(error)) = states.map(|folder| session.save_states(&folder)) {
+                tracing::warn!("{error}");
             }
         }
         Err(problem) => {
@@ -169,11 +246,14 @@ struct Session<'m> {
     identity: String,
     context: LlamaContext<'m>,
     cache: Cache<LlamaToken>,
+    shelf: Shelf<LlamaToken, SeqState>,
     cells: usize,
     batch: LlamaBatch<'static>,
     batch_size: usize,
     frame: Frame,
     choices: HashMap<Choices, Vec<Vec<LlamaToken>>>,
+    /// What each token stands for; filled when something is written for the first time.
+    pieces: Vec<Box<[u8]>>,
 }
 
 /// The markup of a chat around the instructions and the request, from the model's own template.
@@ -202,7 +282,13 @@ impl<'m> Session<'m> {
             .unwrap_or(1);
         let threads = i32::try_from(threads).map_err(|e| e.to_string())?;
         let size = |value: usize| u32::try_from(value).map_err(|e| e.to_string());
+        let memory = match config.memory {
+            Memory::F16 => KvCacheType::F16,
+            Memory::Q8 => KvCacheType::Q8_0,
+        };
         let parameters = LlamaContextParams::default()
+            .with_type_k(memory)
+            .with_type_v(memory)
             .with_n_ctx(NonZeroU32::new(size(config.context)?))
             .with_n_batch(size(config.batch)?)
             .with_n_ubatch(size(config.batch)?)
@@ -216,19 +302,23 @@ impl<'m> Session<'m> {
             model,
             identity: config.identity.clone(),
             cache: Cache::new(context.n_ctx() as usize, SEQUENCES),
+            shelf: Shelf::new(config.shelf),
             cells: context.n_ctx() as usize,
             context,
             batch: LlamaBatch::new(config.batch, 1),
             batch_size: config.batch,
             frame: Frame::of(model)?,
             choices: HashMap::new(),
+            pieces: Vec::new(),
         })
     }
 
     fn decide(&mut self, decisions: &[Decision], deadline: Deadline) -> Reply {
         let start = Instant::now();
-        let prompts: Vec<Vec<LlamaToken>> =
-            decisions.iter().map(|decision| self.frame.prompt(self.model, decision)).collect();
+        let prompts: Vec<Vec<LlamaToken>> = decisions
+            .iter()
+            .map(|decision| self.frame.prompt(self.model, &decision.system, &decision.user))
+            .collect();
         for decision in decisions {
             self.learn(decision.choices)?;
         }
@@ -249,8 +339,7 @@ impl<'m> Session<'m> {
         let done = self.walk(&arrange(&prompts), &mut visit, &mut cost, &mut Vec::new());
         if let Err(error) = done {
             // What is half computed must not be mistaken for something kept.
-            self.context.clear_kv_cache();
-            self.cache.clear();
+            self.forget_all();
             return Err(error);
         }
         cost.milliseconds = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -260,13 +349,36 @@ impl<'m> Session<'m> {
 
     /// Empties the memory when little of it serves these prompts: attention runs over every cell in
     /// use, so that what an earlier question has left would slow down all that follows.
-    fn make_a_clean_start(&mut self, prompts: &[Vec<LlamaToken>]) {
-        let shared = |prompt: &Vec<LlamaToken>| self.cache.best(prompt).map_or(0, |(_, n)| n);
-        let serves: usize = prompts.iter().map(shared).sum();
+    fn make_a_clean_start(&mut self, prompts: &[impl AsRef<[LlamaToken]>]) {
+        let shared = |tokens: &[LlamaToken]| self.cache.best(tokens).map_or(0, |(_, n)| n);
+        let serves: usize = prompts.iter().map(|prompt| shared(prompt.as_ref())).sum();
         if serves * 4 < self.cache.used() {
-            self.context.clear_kv_cache();
-            self.cache.clear();
+            self.shelve();
+            self.forget_all();
         }
+    }
+
+    /// Copies what is in memory to the shelf, as far as it is not there and long enough to be worth
+    /// it. The longest sequences come first: they hold the shorter ones.
+    fn shelve(&mut self) {
+        for (sequence, tokens) in self.cache.computed() {
+            if tokens.len() < WORTH_KEEPING || !self.shelf.lacks(tokens) {
+                continue;
+            }
+            match self.context.state_seq_get(sequence as i32, LlamaStateSeqFlags::empty()) {
+                Ok(state) => {
+                    let bytes = state.byte_len();
+                    self.shelf.put(tokens.to_vec(), state, bytes);
+                }
+                Err(error) => tracing::debug!("a state cannot be kept: {error}"),
+            }
+        }
+    }
+
+    /// Empties the memory.
+    fn forget_all(&mut self) {
+        self.context.clear_kv_cache();
+        self.cache.clear();
     }
 
     /// Computes a node's stretch, then the prompts that branch from it, then the nodes below.
@@ -286,7 +398,7 @@ impl<'m> Session<'m> {
                     pinned.push(sequence);
                 }
                 _ => {
-                    let branch = self.fork(node.prompt, stretch, pinned)?;
+                    let branch = self.fork(node.prompt, stretch, 0, pinned)?;
                     pinned.push(branch.sequence);
                     self.run(&[branch], Some(node.length), visit, cost)?;
                 }
@@ -296,14 +408,14 @@ impl<'m> Session<'m> {
         for &leaf in &node.leaves {
             let prompt = &visit.prompts[leaf];
             // When the memory is full of branches that wait, they go first.
-            match self.fork(leaf, prompt, pinned) {
+            match self.fork(leaf, prompt, 0, pinned) {
                 Ok(branch) => {
                     pinned.push(branch.sequence);
                     waiting.push(branch);
                 }
                 Err(_) if !waiting.is_empty() => {
                     self.finish(&mut waiting, visit, cost, pinned)?;
-                    let branch = self.fork(leaf, prompt, pinned)?;
+                    let branch = self.fork(leaf, prompt, 0, pinned)?;
                     pinned.push(branch.sequence);
                     waiting.push(branch);
                 }
@@ -336,11 +448,12 @@ impl<'m> Session<'m> {
         Ok(())
     }
 
-    /// A new sequence that begins with what is already in memory of `tokens`.
+    /// A new sequence that begins with what is already in memory of `tokens`, with room for `more`.
     fn fork(
         &mut self,
         prompt: usize,
         tokens: &[LlamaToken],
+        more: usize,
         pinned: &[usize],
     ) -> Result<Branch, LlmError> {
         // The last token is always computed: its logits are wanted.
@@ -349,6 +462,9 @@ impl<'m> Session<'m> {
             Some((base, shared)) => (Some(base), shared),
             None => (None, 0),
         };
+        if let Some(branch) = self.take_from_shelf(prompt, tokens, more, pinned, shared)? {
+            return Ok(branch);
+        }
         let mut keep = pinned.to_vec();
         keep.extend(base);
         let too_long = LlmError::PromptTooLong {
@@ -356,7 +472,7 @@ impl<'m> Session<'m> {
             limit: self.cells - self.cache.used().min(self.cells),
         };
         let (forgotten, sequence) =
-            self.cache.make_room(tokens.len() - shared, &keep).ok_or(too_long)?;
+            self.cache.make_room(tokens.len() - shared + more, &keep).ok_or(too_long)?;
         for sequence in forgotten {
             self.clear(sequence)?;
         }
@@ -368,6 +484,38 @@ impl<'m> Session<'m> {
         }
         self.cache.keep(sequence, base, shared, tokens.to_vec());
         Ok(Branch { sequence, prompt, from: shared })
+    }
+
+    /// A new sequence that begins with what is on the shelf, if that is much more than the `shared`
+    /// tokens in memory, and if there is room.
+    fn take_from_shelf(
+        &mut self,
+        prompt: usize,
+        tokens: &[LlamaToken],
+        more: usize,
+        pinned: &[usize],
+        shared: usize,
+    ) -> Result<Option<Branch>, LlmError> {
+        let least = shared + WORTH_KEEPING;
+        let best = self.shelf.best(&tokens[..tokens.len() - 1], least);
+        let Some((state, shared, length)) = best else { return Ok(None) };
+        // For a moment all of the state is in memory.
+        let room = self.cache.make_room(length.max(tokens.len() + more), pinned);
+        let Some((forgotten, sequence)) = room else { return Ok(None) };
+        for sequence in forgotten {
+            let cleared = self.context.kv_cache_seq_rm(sequence as i32, None, None);
+            cleared.map_err(|e| failed(&self.identity, &e.to_string()))?;
+        }
+        if let Err(error) = self.context.state_seq_set(state, sequence as i32) {
+            tracing::debug!("a state cannot be taken up again: {error}");
+            self.clear(sequence)?;
+            return Ok(None);
+        }
+        let end = u32::try_from(shared).ok();
+        let cut = self.context.kv_cache_seq_rm(sequence as i32, end, None);
+        cut.map_err(|e| self.failed(&e.to_string()))?;
+        self.cache.keep(sequence, None, 0, tokens.to_vec());
+        Ok(Some(Branch { sequence, prompt, from: shared }))
     }
 
     /// Computes the branches' own tokens in full batches. With `until`, only up to that length and
@@ -442,32 +590,23 @@ impl<'m> Session<'m> {
             return Ok(());
         }
         let vocabulary = self.model.vocab();
-        let first = |spelling: &&str| {
-            vocabulary.tokenize(spelling.as_bytes(), false, false).first().copied()
+        let first = |spelling: &'static str| {
+            let tokens = vocabulary.tokenize(spelling.as_bytes(), false, false);
+            Ok::<_, LlmError>(tokens.first().copied())
         };
-        let tokens: Vec<Vec<LlamaToken>> = choices
-            .iter()
-            .map(|spellings| {
-                let mut tokens: Vec<LlamaToken> = spellings.iter().filter_map(first).collect();
-                tokens.sort_unstable();
-                tokens.dedup();
-                tokens
-            })
-            .collect();
-        let mut all: Vec<LlamaToken> = tokens.concat();
-        let count = all.len();
-        all.sort_unstable();
-        all.dedup();
-        if all.len() != count || tokens.iter().any(Vec::is_empty) {
-            return Err(self.failed("this model's tokens do not tell the answers apart"));
-        }
+        let tokens = choice_tokens(choices, first)?
+            .ok_or_else(|| self.failed("this model's tokens do not tell the answers apart"))?;
         self.choices.insert(choices, tokens);
         Ok(())
     }
 
     fn failed(&self, problem: &str) -> LlmError {
-        LlmError::Model { model: self.identity.clone(), problem: problem.to_owned() }
+        failed(&self.identity, problem)
     }
+}
+
+fn failed(model: &str, problem: &str) -> LlmError {
+    LlmError::Model { model: model.to_owned(), problem: problem.to_owned() }
 }
 
 /// What one call is about.
@@ -490,11 +629,7 @@ fn judge(logits: &[f32], choices: &[Vec<LlamaToken>]) -> Judgement {
             tokens.iter().filter_map(logit).map(weight).sum()
         })
         .collect();
-    let chosen: f64 = weights.iter().sum();
-    // When every choice is out of the question, none is preferred.
-    let even = 1.0 / choices.len().max(1) as f64;
-    let probability = |weight: f64| if chosen > 0.0 { weight / chosen } else { even };
-    Judgement { probabilities: weights.into_iter().map(probability).collect(), mass: chosen / all }
+    judgement(weights, all)
 }
 
 impl Frame {
@@ -520,18 +655,11 @@ impl Frame {
         })
     }
 
-    /// The tokens of a prompt. What the decision says is tokenized as text, never as markup.
-    fn prompt(&self, model: &LlamaModel, decision: &Decision) -> Vec<LlamaToken> {
+    /// The tokens of a prompt. What it says is tokenized as text, never as markup.
+    fn prompt(&self, model: &LlamaModel, system: &str, user: &str) -> Vec<LlamaToken> {
         let vocabulary = model.vocab();
         let text = |text: &str| vocabulary.tokenize(text.as_bytes(), false, false);
-        [
-            self.before.as_slice(),
-            &text(&decision.system),
-            &self.between,
-            &text(&decision.user),
-            &self.after,
-        ]
-        .concat()
+        [self.before.as_slice(), &text(system), &self.between, &text(user), &self.after].concat()
     }
 }
 
@@ -552,11 +680,9 @@ mod tests {
     #[test]
     fn a_missing_model_is_named_with_the_remedy() {
         let config = LocalConfig {
-            path: "no/such.gguf".into(),
-            identity: "none".into(),
-            threads: None,
             context: 512,
             batch: 64,
+            ..LocalConfig::new("no/such.gguf".into(), "none")
         };
         let message = Local::open(config).unwrap_err().to_string();
         assert!(message.contains("no/such.gguf") && message.contains("models fetch"), "{message}");

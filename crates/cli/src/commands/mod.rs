@@ -5,6 +5,7 @@ pub(crate) mod audit;
 pub(crate) mod eval;
 pub(crate) mod info;
 pub(crate) mod ingest;
+pub(crate) mod llm;
 pub(crate) mod models;
 pub(crate) mod read_pdf;
 pub(crate) mod run;
