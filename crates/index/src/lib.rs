@@ -306,7 +306,10 @@ impl Index {
             scored.push(Scored { passage, dense: near, lexical });
         }
         let shards = chosen().map(|shard| (&shard.entry.moments, shard.entry.passages.len()));
-        let dense_spread = dense::spread(question.vector, shards);
+        let dense_spread = match ranking.fusion {
+            Fusion::Standardised => dense::spread(question.vector, shards),
+            _ => Spread::new(0.0, 0.0, 0.0),
+        };
         let fused = ranking.fuse(&scored, dense_spread, lexical_spread);
         let mut hits: Vec<Hit> = scored
             .into_iter()
