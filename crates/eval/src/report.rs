@@ -8,7 +8,9 @@ use crate::retrieval::{Report, Row};
 
 const PAGE: &str = include_str!("../../../templates/eval/retrieval.html");
 
-const MEASURES: [(&str, fn(&Measures) -> Estimate); 5] = [
+type Measure = fn(&Measures) -> Estimate;
+
+const MEASURES: [(&str, Measure); 5] = [
     ("R@1", |m| m.r1),
     ("R@5", |m| m.r5),
     ("R@10", |m| m.r10),

@@ -112,10 +112,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let fused_ms = time(&Ranking::default())?;
 
     let mut found = 0;
-    for number in 0..QUESTIONS {
+    for (number, question) in questions.iter().enumerate() {
         let mut truth: Vec<(usize, f32)> = vectors
             .par_iter()
-            .map(|vector| vector.iter().zip(&questions[number]).map(|(a, b)| a * b).sum())
+            .map(|vector| vector.iter().zip(question).map(|(a, b)| a * b).sum())
             .enumerate()
             .collect();
         truth.select_nth_unstable_by(10, |a, b| b.1.total_cmp(&a.1));
