@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use florilegium_corpus::{Archive, Passage, Report, Role};
 use florilegium_embed::Embedder;
 use florilegium_files::sha256_hex;
-use florilegium_index::{Filter, Hit, Index, Origin, Question};
+use florilegium_index::{Filter, Hit, Index, Origin, Question, dot};
 use florilegium_llm::{Deadline, Engine, LlmError};
 use florilegium_synthesis::answer::{Answer, Excerpt};
 use florilegium_synthesis::{Asked, Candidate, Likeness, Prompts, decide, excerpts, render};
@@ -388,10 +388,6 @@ fn question_key(question: &str) -> String {
 pub fn normalise(question: &str) -> String {
     let composed: String = question.nfc().collect();
     composed.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn dot(one: &[f32], other: &[f32]) -> f32 {
-    one.iter().zip(other).map(|(a, b)| a * b).sum()
 }
 
 /// Today, as `2026-11-30` (UTC).

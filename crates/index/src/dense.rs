@@ -288,7 +288,8 @@ fn choose_probes(
     Ok(probes.min(lists))
 }
 
-fn dot(one: &[f32], other: &[f32]) -> f32 {
+/// The inner product of two vectors: their cosine, when both have unit length.
+pub fn dot(one: &[f32], other: &[f32]) -> f32 {
     one.iter().zip(other).map(|(a, b)| a * b).sum()
 }
 

@@ -22,7 +22,7 @@ use florilegium_files::{FileError, persist, sha256_hex_file, sha256_hex_parts, t
 use serde::{Deserialize, Serialize};
 
 use dense::{Dense, Moments};
-pub use dense::{FLAT_UP_TO, Kind};
+pub use dense::{FLAT_UP_TO, Kind, dot};
 pub use error::IndexError;
 pub use fusion::{Fusion, Ranking};
 use fusion::{Scored, Spread};
