@@ -2,15 +2,20 @@
 //!
 //! A changed threshold, a question asked again with one passage more, a run killed in the middle of
 //! a question: none of them asks the model again what it has said already.
+//!
+//! They also let the decisions of many questions be taken together, passage by passage, before the
+//! questions are answered one by one: [`decide_ahead`].
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use florilegium_files::record::{self, Format};
 use florilegium_files::{FileError, sha256_hex, sha256_hex_parts};
+use florilegium_llm::schedule::decide_many;
 use florilegium_llm::{
-    Cost, Deadline, Decision, Engine, Generated, Generation, Judgement, LlmError,
+    Cost, Deadline, Decision, Engine, Facts, Generated, Generation, Judgement, LlmError,
 };
 use serde::{Deserialize, Serialize};
 
@@ -18,13 +23,19 @@ use crate::store::load_if_whole;
 
 const FORMAT: Format = Format { magic: *b"FLORDECI", version: 1 };
 
+/// Decisions handed to the engine in one call when they are taken ahead.
+const AT_A_TIME: usize = 32;
+/// A run that is killed loses the decisions of at most this long.
+const SAVE_EVERY: Duration = Duration::from_secs(20);
+
 /// The decisions of one model.
 #[derive(Debug)]
-pub(crate) struct Decisions {
+pub struct Decisions {
     path: PathBuf,
     model: String,
     known: HashMap<String, Judgement>,
     changed: bool,
+    saved: Instant,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -43,7 +54,8 @@ impl Decisions {
             .filter(|stored| stored.model == model)
             .map(|stored| stored.decisions.into_iter().collect())
             .unwrap_or_default();
-        Ok(Decisions { path, model: model.to_owned(), known, changed: false })
+        let saved = Instant::now();
+        Ok(Decisions { path, model: model.to_owned(), known, changed: false, saved })
     }
 
     /// Writes what is new.
@@ -57,18 +69,129 @@ impl Decisions {
         let stored = Stored { model: self.model.clone(), decisions };
         record::write(&self.path, FORMAT, &stored)?;
         self.changed = false;
+        self.saved = Instant::now();
         Ok(())
+    }
+
+    /// How many are known.
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Whether none is known.
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    fn known(&self, decisions: &[Decision]) -> Vec<Option<Judgement>> {
+        decisions.iter().map(|decision| self.known.get(&key(decision)).cloned()).collect()
+    }
+}
+
+/// Takes the decisions that some questions need and that are not known yet, those of one passage
+/// together; afterwards `attempt` finds them all known. `attempt` answers the question of a number
+/// with the engine it is given; what it makes is thrown away. What fails here fails again, with its
+/// reason, when the question is answered. `progress` hears how many decisions are to be taken.
+pub fn decide_ahead(
+    engine: &dyn Engine,
+    decisions: &Mutex<Decisions>,
+    questions: usize,
+    allowed: Duration,
+    attempt: &dyn Fn(usize, &dyn Engine),
+    progress: &dyn Fn(usize),
+) {
+    let mut pending: Vec<usize> = (0..questions).collect();
+    // Each stage needs what the one before it decided.
+    while !pending.is_empty() {
+        let mut asked: Vec<Vec<Decision>> = Vec::new();
+        pending.retain(|&question| {
+            let deferring = Deferring { engine, decisions, deferred: Mutex::default() };
+            attempt(question, &deferring);
+            let deferred = deferring.deferred.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let more = !deferred.is_empty();
+            if more {
+                asked.push(deferred);
+            }
+            more
+        });
+        progress(asked.iter().map(Vec::len).sum());
+        let remembering =
+            Remembering { identity: engine.identity(), engine: Lazy::Open(engine), decisions };
+        let decided = decide_many(&remembering, &asked, AT_A_TIME, allowed);
+        // A question that failed is left to its own attempt; the others go on.
+        let mut failed = decided.iter().map(Result::is_err);
+        pending.retain(|_| !failed.next().unwrap_or(true));
+    }
+}
+
+/// Answers from what is known, and notes what is not.
+struct Deferring<'a> {
+    engine: &'a dyn Engine,
+    decisions: &'a Mutex<Decisions>,
+    deferred: Mutex<Vec<Decision>>,
+}
+
+impl Engine for Deferring<'_> {
+    fn identity(&self) -> &str {
+        self.engine.identity()
+    }
+
+    fn decide(
+        &self,
+        decisions: Vec<Decision>,
+        _: Deadline,
+    ) -> Result<(Vec<Judgement>, Cost), LlmError> {
+        let known = self.decisions.lock().unwrap_or_else(PoisonError::into_inner).known(&decisions);
+        if let Some(judgements) = known.iter().cloned().collect::<Option<Vec<_>>>() {
+            return Ok((judgements, Cost::default()));
+        }
+        let unknown = decisions.into_iter().zip(known).filter(|(_, known)| known.is_none());
+        let mut deferred = self.deferred.lock().unwrap_or_else(PoisonError::into_inner);
+        deferred.extend(unknown.map(|(decision, _)| decision));
+        Err(LlmError::Deferred)
+    }
+
+    fn generate(&self, _: Generation, _: Deadline) -> Result<Generated, LlmError> {
+        Err(LlmError::Deferred)
     }
 }
 
 /// An engine that asks another only what is not known yet.
-pub(crate) struct Remembering<'a> {
+pub struct Remembering<'a> {
     /// Identity of the model.
     pub identity: &'a str,
-    /// Opens the model, at the first decision that is not known.
-    pub open: &'a (dyn Fn() -> Result<Arc<dyn Engine>, LlmError> + Send + Sync),
+    /// The model.
+    pub engine: Lazy<'a>,
     /// What is known.
     pub decisions: &'a Mutex<Decisions>,
+}
+
+/// An engine that is open, or is opened at the first decision that is not known.
+pub enum Lazy<'a> {
+    /// It is open.
+    Open(&'a dyn Engine),
+    /// How to open it.
+    Closed(&'a (dyn Fn() -> Result<Arc<dyn Engine>, LlmError> + Send + Sync)),
+}
+
+impl Remembering<'_> {
+    fn with<T>(&self, ask: impl FnOnce(&dyn Engine) -> Result<T, LlmError>) -> Result<T, LlmError> {
+        match self.engine {
+            Lazy::Open(engine) => ask(engine),
+            Lazy::Closed(open) => ask(open()?.as_ref()),
+        }
+    }
+
+    /// Writes what is new, now and then. That it could not be written is said when the run ends.
+    fn save_if_due(&self) {
+        let mut decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
+        if decisions.saved.elapsed() <= SAVE_EVERY {
+            return;
+        }
+        if let Err(error) = decisions.save() {
+            tracing::warn!("{error}");
+        }
+    }
 }
 
 impl Engine for Remembering<'_> {
@@ -81,23 +204,23 @@ impl Engine for Remembering<'_> {
         decisions: Vec<Decision>,
         deadline: Deadline,
     ) -> Result<(Vec<Judgement>, Cost), LlmError> {
-        let keys: Vec<String> = decisions.iter().map(key).collect();
-        let mut judgements: Vec<Option<Judgement>> = {
-            let kept = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
-            keys.iter().map(|key| kept.known.get(key).cloned()).collect()
-        };
-        let unknown: Vec<usize> = (0..keys.len()).filter(|&at| judgements[at].is_none()).collect();
+        let mut judgements =
+            self.decisions.lock().unwrap_or_else(PoisonError::into_inner).known(&decisions);
+        let unknown: Vec<usize> =
+            (0..decisions.len()).filter(|&at| judgements[at].is_none()).collect();
         let mut cost = Cost::default();
         if !unknown.is_empty() {
             let asked = unknown.iter().map(|&at| decisions[at].clone()).collect();
-            let (answers, spent) = (self.open)()?.decide(asked, deadline)?;
+            let (answers, spent) = self.with(|engine| engine.decide(asked, deadline))?;
             cost = spent;
             let mut kept = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
             for (&at, judgement) in unknown.iter().zip(answers) {
-                kept.known.insert(keys[at].clone(), judgement.clone());
+                kept.known.insert(key(&decisions[at]), judgement.clone());
                 kept.changed = true;
                 judgements[at] = Some(judgement);
             }
+            drop(kept);
+            self.save_if_due();
         }
         cost.decisions = decisions.len() as u64;
         Ok((judgements.into_iter().flatten().collect(), cost))
@@ -105,7 +228,21 @@ impl Engine for Remembering<'_> {
 
     /// What is written is kept with the answer it belongs to, not here.
     fn generate(&self, generation: Generation, deadline: Deadline) -> Result<Generated, LlmError> {
-        (self.open)()?.generate(generation, deadline)
+        self.with(|engine| engine.generate(generation, deadline))
+    }
+
+    fn facts(&self) -> Vec<Facts> {
+        match self.engine {
+            Lazy::Open(engine) => engine.facts(),
+            Lazy::Closed(_) => Vec::new(),
+        }
+    }
+
+    fn slots(&self) -> usize {
+        match self.engine {
+            Lazy::Open(engine) => engine.slots(),
+            Lazy::Closed(_) => 1,
+        }
     }
 }
 
@@ -120,7 +257,6 @@ mod tests {
     use super::*;
     use florilegium_llm::YES_NO;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Duration;
 
     struct Counting(AtomicUsize);
 
@@ -151,7 +287,11 @@ mod tests {
             let decisions = Mutex::new(Decisions::open(folder.path(), "counting").unwrap());
             let counting = counting.clone();
             let open = move || Ok(counting.clone() as Arc<dyn Engine>);
-            let engine = Remembering { identity: "counting", open: &open, decisions: &decisions };
+            let engine = Remembering {
+                identity: "counting",
+                engine: Lazy::Closed(&open),
+                decisions: &decisions,
+            };
             let asked = users
                 .iter()
                 .map(|user| Decision {
@@ -168,5 +308,39 @@ mod tests {
         assert_eq!(decide(&["a", "bb"]), [0.01, 0.02]);
         assert_eq!(decide(&["ccc", "bb", "a"]), [0.03, 0.02, 0.01]);
         assert_eq!(counting.0.load(Ordering::Relaxed), 3);
+    }
+
+    #[test]
+    fn what_is_decided_ahead_is_what_is_decided_question_by_question() {
+        let folder = tempfile::tempdir().unwrap();
+        let counting = Counting(AtomicUsize::new(0));
+        let decisions = Mutex::new(Decisions::open(folder.path(), "counting").unwrap());
+        let deadline = Deadline::after(Duration::from_secs(9));
+        let decision = |user: String| Decision { system: String::new(), user, choices: YES_NO };
+        // Two stages: the second asks about what the first said. Two passages, three questions.
+        let answer = |question: usize, engine: &dyn Engine| -> Result<Vec<f64>, LlmError> {
+            let first = ["lamp", "keeper"].map(|p| decision(format!("{p} {question}")));
+            let (said, _) = engine.decide(first.to_vec(), deadline)?;
+            let second = said.iter().map(|j| decision(format!("sure? {:.2}", j.first())));
+            let (said, _) = engine.decide(second.collect(), deadline)?;
+            Ok(said.iter().map(Judgement::first).collect())
+        };
+        let told = Mutex::new(Vec::new());
+        let attempt = |question: usize, engine: &dyn Engine| {
+            let _ = answer(question, engine);
+        };
+        let progress = |count| told.lock().unwrap().push(count);
+        decide_ahead(&counting, &decisions, 3, Duration::from_secs(9), &attempt, &progress);
+        let asked = counting.0.load(Ordering::Relaxed);
+        assert_eq!(told.into_inner().unwrap(), [6, 6, 0]);
+        let known = Remembering {
+            identity: "counting",
+            engine: Lazy::Open(&counting),
+            decisions: &decisions,
+        };
+        for question in 0..3 {
+            assert_eq!(answer(question, &known), answer(question, &Counting(AtomicUsize::new(0))));
+        }
+        assert_eq!(counting.0.load(Ordering::Relaxed), asked, "nothing was asked again");
     }
 }

@@ -6,10 +6,12 @@ use std::time::Duration;
 use florilegium_llm::local::{Local, LocalConfig};
 use florilegium_llm::server::{AddressConfig, Limits, Secret, Server, ServerConfig};
 use florilegium_llm::{Engine, LlmError};
+use florilegium_models::Model;
+use florilegium_synthesis::Mode;
 
 use crate::error::BatchError;
-use crate::models::{Models, identity};
-use crate::pipeline::{ModelServer, Pipeline};
+use crate::models::{Models, degraded, identity};
+use crate::pipeline::{LanguageModel, ModelServer, Pipeline};
 
 /// An engine that can be opened.
 pub struct ConfiguredEngine<'a> {
@@ -43,9 +45,18 @@ pub fn configured_engines(pipeline: &Pipeline) -> Result<Vec<ConfiguredEngine<'_
         .collect()
 }
 
-/// Opens the engine of a pipeline: its servers if one can be reached, else the model in this
-/// process, if its file is here.
-pub(crate) fn open_engine(
+/// The mode that a pipeline is meant to work in: full when it has servers, or a graphics card.
+pub(crate) fn configured_mode(pipeline: &Pipeline) -> Mode {
+    let settings = &pipeline.language_model;
+    if settings.servers.is_empty() && settings.gpu_layers == 0 {
+        Mode::Degraded
+    } else {
+        Mode::Full
+    }
+}
+
+/// Opens the primary engine of a pipeline: its servers, or the model in this process.
+pub(crate) fn open_primary(
     pipeline: &Pipeline,
     models: &Models,
 ) -> Result<Arc<dyn Engine>, BatchError> {
@@ -53,20 +64,45 @@ pub(crate) fn open_engine(
     if servers.is_empty() {
         return open_local(pipeline, models);
     }
-    match open_servers(pipeline, models, &servers) {
+    open_servers(pipeline, models, &servers)
+}
+
+/// Opens the engine of the degraded mode: a model in this process.
+pub(crate) fn open_degraded(
+    pipeline: &Pipeline,
+    models: &Models,
+) -> Result<Arc<dyn Engine>, BatchError> {
+    open_in_process(pipeline, models, degraded(pipeline), &models.degraded)
+}
+
+/// Opens the engine of a pipeline: the primary one if it can be reached, else that of the degraded
+/// mode, if its file is here.
+pub(crate) fn open_engine(
+    pipeline: &Pipeline,
+    models: &Models,
+) -> Result<(Arc<dyn Engine>, Mode), BatchError> {
+    match open_primary(pipeline, models) {
         Err(BatchError::Llm(error @ LlmError::Unavailable { .. }))
-            if models.file(&models.language).is_ok() =>
+            if models.file(&models.degraded).is_ok() =>
         {
             tracing::warn!("{error}; going on with the model in this process");
-            open_local(pipeline, models)
+            Ok((open_degraded(pipeline, models)?, Mode::Degraded))
         }
-        opened => opened,
+        opened => Ok((opened?, configured_mode(pipeline))),
     }
 }
 
 fn open_local(pipeline: &Pipeline, models: &Models) -> Result<Arc<dyn Engine>, BatchError> {
-    let settings = &pipeline.language_model;
-    let path = models.file(&models.language)?;
+    open_in_process(pipeline, models, &pipeline.language_model, &models.language)
+}
+
+fn open_in_process(
+    pipeline: &Pipeline,
+    models: &Models,
+    settings: &LanguageModel,
+    model: &Model,
+) -> Result<Arc<dyn Engine>, BatchError> {
+    let path = models.file(model)?;
     Ok(Arc::new(Local::open(LocalConfig {
         threads: settings.threads,
         context: settings.context,
@@ -75,7 +111,7 @@ fn open_local(pipeline: &Pipeline, models: &Models) -> Result<Arc<dyn Engine>, B
         shelf: settings.shelf_megabytes << 20,
         states: settings.keep_states.then(|| pipeline.paths.work.join("states")),
         gpu_layers: settings.gpu_layers,
-        ..LocalConfig::new(path, &identity(&models.language))
+        ..LocalConfig::new(path, &identity(model))
     })?))
 }
 

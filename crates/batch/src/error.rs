@@ -51,6 +51,12 @@ pub enum BatchError {
         "none of the collections {collections:?} feeds answers; name one with role = \"synthesis\""
     )]
     NothingFeeds { collections: Vec<String> },
+    /// Weights and thresholds that were made for something else.
+    #[error(
+        "{}: {problem}; make it anew with `florilegium eval calibrate`, or remove the key `calibration` from the pipeline file",
+        path.display()
+    )]
+    Calibration { path: PathBuf, problem: String },
     /// The run was asked to stop.
     #[error(
         "stopped: {done} of {total} questions have their answers, which are kept; run again to go on"

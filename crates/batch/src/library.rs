@@ -10,16 +10,20 @@ use florilegium_files::sha256_hex;
 use florilegium_index::{Filter, Hit, Index, Origin, Question, dot};
 use florilegium_llm::{Deadline, Engine, LlmError};
 use florilegium_synthesis::answer::{Answer, Excerpt};
-use florilegium_synthesis::{Asked, Candidate, Likeness, Prompts, decide, excerpts, render};
+use florilegium_synthesis::{
+    Asked, Calibration, Candidate, Likeness, Means, Mode, PromptError, Prompts, Settings,
+    StageFailed, Synthesis, excerpts, render, synthesize,
+};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::content::Content;
-use crate::decisions::{Decisions, Remembering};
-use crate::engine::open_engine;
+use crate::decisions::{Decisions, Lazy, Remembering, decide_ahead};
+use crate::engine::{configured_mode, open_degraded, open_engine, open_primary};
 use crate::error::BatchError;
 use crate::ingest::{Built, Ingested, ingest, open_ingested};
-use crate::models::{Models, identity, open_embedder};
-use crate::pipeline::{Languages, Pipeline};
+use crate::models::{Models, degraded, identity, open_embedder};
+use crate::pipeline::{LanguageModel, Languages, Pipeline};
+use crate::progress;
 use crate::store::{Inputs, Store, Stored};
 use crate::vectors::Vectors;
 
@@ -35,12 +39,27 @@ pub struct Library {
     pub store: Store,
     index: Index,
     prompts: Prompts,
+    /// Settings of the full and of the degraded mode, calibrated where the pipeline says so.
+    settings: (Settings, Settings),
     models: Models,
     vectors: Mutex<Vectors>,
     /// Decisions taken before; a batch run keeps them, the live server does not.
-    decisions: Option<Mutex<Decisions>>,
+    decisions: Option<(Mutex<Decisions>, Mutex<Decisions>)>,
     embedder: Mutex<Option<Arc<Embedder>>>,
-    engine: Mutex<Option<Arc<dyn Engine>>>,
+    /// The engine that answers as a rule, and its mode.
+    engine: Mutex<Option<Opened>>,
+    /// The engine of the degraded mode, when that is another.
+    degraded: Mutex<Option<Arc<dyn Engine>>>,
+}
+
+type Opened = (Arc<dyn Engine>, Mode);
+
+/// A question with the passages found for it.
+struct Prepared<'a> {
+    question: String,
+    language: &'a str,
+    vector: Vec<f32>,
+    candidates: Vec<Candidate<'a>>,
 }
 
 /// A passage found, and the others that say exactly the same.
@@ -72,9 +91,10 @@ impl Library {
         let embedder = Mutex::new(None);
         let (ingested, built) = ingest(&pipeline, &models, &embedder)?;
         let folder = pipeline.paths.work.join("decisions");
-        let decisions = Decisions::open(&folder, &identity(&models.language))?;
+        let kept = |model| Ok::<_, BatchError>(Mutex::new(Decisions::open(&folder, model)?));
+        let decisions = (kept(&identity(&models.language))?, kept(&identity(&models.degraded))?);
         let library = Self::of(pipeline, models, embedder, ingested)?;
-        Ok((Library { decisions: Some(Mutex::new(decisions)), ..library }, built))
+        Ok((Library { decisions: Some(decisions), ..library }, built))
     }
 
     /// Opens what an earlier run has built; reads no source and computes nothing.
@@ -90,10 +110,19 @@ impl Library {
         embedder: Mutex<Option<Arc<Embedder>>>,
         ingested: Ingested,
     ) -> Result<Self, BatchError> {
+        let prompts = prompts(&pipeline)?;
+        let calibrated = |model: &LanguageModel, identity: String| {
+            calibrated(&pipeline.synthesis, model, &identity, prompts.hash())
+        };
+        let settings = (
+            calibrated(&pipeline.language_model, identity(&models.language))?,
+            calibrated(degraded(&pipeline), identity(&models.degraded))?,
+        );
         Ok(Library {
             decisions: None,
             store: Store::new(&pipeline.paths.work),
-            prompts: Prompts::built_in()?,
+            prompts,
+            settings,
             archive: ingested.archive,
             reports: ingested.reports,
             index: ingested.index,
@@ -101,6 +130,7 @@ impl Library {
             vectors: Mutex::new(ingested.vectors),
             embedder,
             engine: Mutex::new(None),
+            degraded: Mutex::new(None),
             pipeline,
         })
     }
@@ -205,6 +235,100 @@ impl Library {
         language: &str,
         collections: &[String],
     ) -> Result<Answered, BatchError> {
+        let prepared = self.prepare(question, language, collections)?;
+        let configured = configured_mode(&self.pipeline);
+        if let Some(answered) = self.stored(&prepared, configured)? {
+            return Ok(answered);
+        }
+        // A primary engine that is away leaves the degraded mode, in which there may be an answer.
+        let mode = match configured {
+            Mode::Degraded => Mode::Degraded,
+            Mode::Full => self.opened()?.1,
+        };
+        match if mode == configured { None } else { self.stored(&prepared, mode)? } {
+            Some(answered) => Ok(answered),
+            None => self.answer(&prepared, mode, &|_| {}),
+        }
+    }
+
+    /// Answers a question in this mode, with the engine of this mode and no other. `watch` hears the
+    /// name of every stage that asks it.
+    pub fn ask_in(
+        &self,
+        mode: Mode,
+        question: &str,
+        language: &str,
+        collections: &[String],
+        watch: &dyn Fn(&'static str),
+    ) -> Result<Answered, BatchError> {
+        let prepared = self.prepare(question, language, collections)?;
+        match self.stored(&prepared, mode)? {
+            Some(answered) => Ok(answered),
+            None => self.answer(&prepared, mode, watch),
+        }
+    }
+
+    /// The answer to a question that was asked before of the archive as it is now; the model is not
+    /// asked.
+    pub fn answered_before(
+        &self,
+        question: &str,
+        language: &str,
+        collections: &[String],
+    ) -> Result<Option<Answered>, BatchError> {
+        let prepared = self.prepare(question, language, collections)?;
+        let configured = configured_mode(&self.pipeline);
+        match self.stored(&prepared, configured)? {
+            None if configured == Mode::Full => self.stored(&prepared, Mode::Degraded),
+            stored => Ok(stored),
+        }
+    }
+
+    /// The mode that the pipeline is meant to work in.
+    pub fn configured_mode(&self) -> Mode {
+        configured_mode(&self.pipeline)
+    }
+
+    /// Takes, together and passage by passage, the decisions that these questions (text, language,
+    /// collections) need and that have not been taken. Questions that are answered already need none.
+    pub fn decide_ahead(&self, questions: &[(&str, &str, &[String])]) -> Result<(), BatchError> {
+        if self.decisions.is_none() {
+            return Ok(());
+        }
+        let configured = configured_mode(&self.pipeline);
+        let mut open: Vec<Prepared<'_>> = Vec::new();
+        for (question, language, collections) in questions {
+            // What cannot be prepared says why when it is asked.
+            let Ok(prepared) = self.prepare(question, language, collections) else { continue };
+            if self.stored(&prepared, configured)?.is_none() {
+                open.push(prepared);
+            }
+        }
+        if open.len() < 2 {
+            return Ok(());
+        }
+        let (engine, mode) = self.opened()?;
+        let Some(decisions) = self.decisions_of(mode) else { return Ok(()) };
+        let attempt = |at: usize, engine: &dyn Engine| {
+            if let Some(prepared) = open.get(at) {
+                let _ = self.synthesis(prepared, engine, mode, &|_| {});
+            }
+        };
+        let bar = progress::bar(0, "deciding", "decisions");
+        let counted = progress::Counted { engine: engine.as_ref(), bar: &bar };
+        let progress = |more: usize| bar.inc_length(more as u64);
+        decide_ahead(&counted, decisions, open.len(), self.allowed(mode), &attempt, &progress);
+        bar.finish_and_clear();
+        self.save_decisions()
+    }
+
+    /// Finds the passages for a question.
+    fn prepare<'a>(
+        &'a self,
+        question: &str,
+        language: &'a str,
+        collections: &[String],
+    ) -> Result<Prepared<'a>, BatchError> {
         florilegium_questions::check_question(question)?;
         let question = normalise(question);
         let feeding = self.pipeline.synthesis_collections();
@@ -216,10 +340,9 @@ impl Library {
         if filter.collections.is_empty() {
             return Err(BatchError::NothingFeeds { collections: collections.to_vec() });
         }
-        let settings = &self.pipeline.synthesis;
-        let asked = self.question_vector(&question)?;
-        let searched = Question { vector: &asked, text: &question };
-        let found = self.search_near(searched, &filter, settings.passages)?;
+        let vector = self.question_vector(&question)?;
+        let searched = Question { vector: &vector, text: &question };
+        let found = self.search_near(searched, &filter, self.pipeline.synthesis.passages)?;
         let candidates: Vec<Candidate<'_>> = found
             .iter()
             .filter_map(|found| {
@@ -232,38 +355,53 @@ impl Library {
                 })
             })
             .collect();
-        let embedding = self.embedding_identity();
-        let model = self.language_identity();
-        let key = Inputs {
-            question: &question,
-            language,
-            candidates: &candidates,
-            embedding: &embedding,
-            model: &model,
+        Ok(Prepared { question, language, vector, candidates })
+    }
+
+    /// The key of the answer to a question in a mode.
+    fn key(&self, prepared: &Prepared<'_>, mode: Mode) -> String {
+        Inputs {
+            question: &prepared.question,
+            language: prepared.language,
+            candidates: &prepared.candidates,
+            embedding: &self.embedding_identity(),
+            model: &self.identity_in(mode),
             prompts: self.prompts.hash(),
-            settings,
+            mode,
+            settings: self.settings_in(mode),
         }
-        .key();
-        if let Some(stored) = self.store.get(&key)? {
-            let answer = render(&stored.synthesis, &self.archive)?;
-            return Ok(Answered { stored, answer, fresh: false });
-        }
-        let allowed = Duration::from_secs(self.pipeline.language_model.deadline_seconds);
-        let compare = |texts: &[&str], above: &str| {
-            self.compare(&question, &asked, texts, above).map_err(|e| e.to_string())
-        };
-        let open = || match self.engine() {
+        .key()
+    }
+
+    fn stored(&self, prepared: &Prepared<'_>, mode: Mode) -> Result<Option<Answered>, BatchError> {
+        let Some(stored) = self.store.get(&self.key(prepared, mode))? else { return Ok(None) };
+        let answer = render(&stored.synthesis, &self.archive)?;
+        Ok(Some(Answered { stored, answer, fresh: false }))
+    }
+
+    /// Asks the engine of a mode, and keeps what comes of it.
+    fn answer(
+        &self,
+        prepared: &Prepared<'_>,
+        mode: Mode,
+        watch: &dyn Fn(&'static str),
+    ) -> Result<Answered, BatchError> {
+        let identity = self.identity_in(mode);
+        let open = || match self.engine_in(mode) {
             Ok(engine) => Ok(engine),
             Err(BatchError::Llm(error)) => Err(error),
             Err(BatchError::NoModel { path, .. }) => {
                 Err(LlmError::Missing(path.display().to_string()))
             }
-            Err(error) => Err(LlmError::Model { model: model.clone(), problem: error.to_string() }),
+            Err(error) => {
+                Err(LlmError::Model { model: identity.clone(), problem: error.to_string() })
+            }
         };
         let (remembering, direct);
-        let engine: &dyn Engine = match &self.decisions {
+        let engine: &dyn Engine = match self.decisions_of(mode) {
             Some(decisions) => {
-                remembering = Remembering { identity: &model, open: &open, decisions };
+                let engine = Lazy::Closed(&open);
+                remembering = Remembering { identity: &identity, engine, decisions };
                 &remembering
             }
             None => {
@@ -271,24 +409,67 @@ impl Library {
                 direct.as_ref()
             }
         };
-        let asked = Asked { text: &question, language };
-        let deadline = Deadline::after(allowed);
-        let synthesis = decide(
-            asked,
-            &candidates,
-            self.corpus(),
-            engine,
-            &self.prompts,
-            &compare,
-            settings,
-            deadline,
-        );
+        let synthesis = self.synthesis(prepared, engine, mode, watch);
         self.save_decisions()?;
         let synthesis = synthesis?;
         let answer = render(&synthesis, &self.archive)?;
+        let key = self.key(prepared, mode);
         let stored = Stored { key, computed_on: today(), synthesis };
         self.store.put(&stored)?;
         Ok(Answered { stored, answer, fresh: true })
+    }
+
+    fn synthesis(
+        &self,
+        prepared: &Prepared<'_>,
+        engine: &dyn Engine,
+        mode: Mode,
+        watch: &dyn Fn(&'static str),
+    ) -> Result<Synthesis, StageFailed> {
+        let compare = |texts: &[&str], above: &str| {
+            self.compare(&prepared.question, &prepared.vector, texts, above)
+                .map_err(|e| e.to_string())
+        };
+        let means = Means {
+            engine,
+            mode,
+            prompts: &self.prompts,
+            compare: &compare,
+            settings: self.settings_in(mode),
+            deadline: Deadline::after(self.allowed(mode)),
+            watch,
+        };
+        let asked = Asked { text: &prepared.question, language: prepared.language };
+        synthesize(asked, &prepared.candidates, self.corpus(), &means)
+    }
+
+    /// Identity of the language model of a mode.
+    fn identity_in(&self, mode: Mode) -> String {
+        identity(match mode {
+            Mode::Full => &self.models.language,
+            Mode::Degraded => &self.models.degraded,
+        })
+    }
+
+    fn settings_in(&self, mode: Mode) -> &Settings {
+        match mode {
+            Mode::Full => &self.settings.0,
+            Mode::Degraded => &self.settings.1,
+        }
+    }
+
+    fn decisions_of(&self, mode: Mode) -> Option<&Mutex<Decisions>> {
+        let (full, degraded) = self.decisions.as_ref()?;
+        // One model, one set of decisions, whatever the mode.
+        let same = self.models.language.sha256 == self.models.degraded.sha256;
+        Some(if mode == Mode::Full || same { full } else { degraded })
+    }
+
+    fn allowed(&self, mode: Mode) -> Duration {
+        Duration::from_secs(match mode {
+            Mode::Full => self.pipeline.language_model.deadline_seconds,
+            Mode::Degraded => degraded(&self.pipeline).deadline_seconds,
+        })
     }
 
     /// How like the question each of some texts is that stand under the headings `above`.
@@ -329,8 +510,9 @@ impl Library {
 
     /// Writes the decisions taken since the last time.
     fn save_decisions(&self) -> Result<(), BatchError> {
-        if let Some(decisions) = &self.decisions {
-            decisions.lock().unwrap_or_else(PoisonError::into_inner).save()?;
+        if let Some((full, degraded)) = &self.decisions {
+            full.lock().unwrap_or_else(PoisonError::into_inner).save()?;
+            degraded.lock().unwrap_or_else(PoisonError::into_inner).save()?;
         }
         Ok(())
     }
@@ -368,15 +550,68 @@ impl Library {
         open_embedder(&self.embedder, &self.models, &self.pipeline)
     }
 
-    /// The language model, opened at first use.
+    /// The engine that answers as a rule, opened at first use.
     pub fn engine(&self) -> Result<Arc<dyn Engine>, BatchError> {
+        Ok(self.opened()?.0)
+    }
+
+    fn opened(&self) -> Result<Opened, BatchError> {
         let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(engine) = engine.as_ref() {
-            return Ok(engine.clone());
+        if let Some(opened) = engine.as_ref() {
+            return Ok(opened.clone());
         }
         let opened = open_engine(&self.pipeline, &self.models)?;
         *engine = Some(opened.clone());
         Ok(opened)
+    }
+
+    /// The engine of a mode, opened at first use.
+    fn engine_in(&self, mode: Mode) -> Result<Arc<dyn Engine>, BatchError> {
+        let known = self.engine.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((engine, _)) = known.filter(|(_, known)| *known == mode) {
+            return Ok(engine);
+        }
+        if mode == configured_mode(&self.pipeline) {
+            let engine = open_primary(&self.pipeline, &self.models)?;
+            *self.engine.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some((engine.clone(), mode));
+            return Ok(engine);
+        }
+        let mut degraded = self.degraded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(engine) = degraded.as_ref() {
+            return Ok(engine.clone());
+        }
+        let engine = open_degraded(&self.pipeline, &self.models)?;
+        *degraded = Some(engine.clone());
+        Ok(engine)
+    }
+}
+
+/// The prompts of a pipeline.
+pub fn prompts(pipeline: &Pipeline) -> Result<Prompts, PromptError> {
+    match &pipeline.paths.prompts {
+        Some(folder) => Prompts::with_folder(folder),
+        None => Prompts::built_in(),
+    }
+}
+
+/// The settings with the calibration of a model, if it has one. One that was made for another model
+/// or other prompts is refused: its thresholds would mean something else.
+pub fn calibrated(
+    settings: &Settings,
+    model: &LanguageModel,
+    identity: &str,
+    prompts: &str,
+) -> Result<Settings, BatchError> {
+    let Some(path) = &model.calibration else { return Ok(settings.clone()) };
+    let fault = |problem: String| BatchError::Calibration { path: path.clone(), problem };
+    let bytes = florilegium_files::read(path).map_err(|error| fault(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|error| fault(error.to_string()))?;
+    let calibration: Calibration =
+        toml::from_str(&text).map_err(|error| fault(error.to_string()))?;
+    match calibration.mismatch(identity, prompts) {
+        Some(problem) => Err(fault(problem)),
+        None => Ok(calibration.apply(settings)),
     }
 }
 

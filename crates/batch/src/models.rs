@@ -7,13 +7,15 @@ use florilegium_embed::{EmbedConfig, Embedder};
 use florilegium_models::{Model, ModelList, Status};
 
 use crate::error::BatchError;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{LanguageModel, Pipeline};
 
 /// Identities and files of the models, from the model list.
 pub(crate) struct Models {
     weights: Model,
     tokenizer: Model,
     pub(crate) language: Model,
+    /// The model of the degraded mode; the language model when there is no other.
+    pub(crate) degraded: Model,
     folder: PathBuf,
 }
 
@@ -24,6 +26,7 @@ impl Models {
             weights: list.get(&pipeline.embedding.model)?.clone(),
             tokenizer: list.get(&pipeline.embedding.tokenizer)?.clone(),
             language: list.get(&pipeline.language_model.model)?.clone(),
+            degraded: list.get(&degraded(pipeline).model)?.clone(),
             folder: pipeline.paths.models.clone(),
         })
     }
@@ -40,6 +43,11 @@ impl Models {
             _ => Err(BatchError::NoModel { id: model.id.clone(), path: model.path(&self.folder) }),
         }
     }
+}
+
+/// The model of the degraded mode.
+pub(crate) fn degraded(pipeline: &Pipeline) -> &LanguageModel {
+    pipeline.degraded_model.as_ref().unwrap_or(&pipeline.language_model)
 }
 
 /// What a model is, whatever file it lies in.

@@ -12,6 +12,8 @@ use florilegium_llm::server::Kind;
 use florilegium_synthesis::Settings;
 use serde::{Deserialize, Serialize};
 
+use crate::live::LiveServer;
+
 /// The languages in which pages can be published: there is a message file for each.
 pub const PAGE_LANGUAGES: [&str; 3] = ["en", "fr", "el"];
 
@@ -31,6 +33,9 @@ pub struct Pipeline {
     pub embedding: Embedding,
     /// The language model.
     pub language_model: LanguageModel,
+    /// The small model of the degraded mode, in this process; the language model itself when not given.
+    #[serde(default)]
+    pub degraded_model: Option<LanguageModel>,
     /// How texts are cut into passages.
     pub passages: Passages,
     /// How passages are found.
@@ -41,6 +46,9 @@ pub struct Pipeline {
     pub synthesis: Settings,
     /// The questions.
     pub questions: Questions,
+    /// How the live server behaves.
+    #[serde(default)]
+    pub server: LiveServer,
     /// The collections, in the order in which they are listed.
     #[serde(rename = "collection")]
     pub collections: Vec<Collection>,
@@ -58,6 +66,9 @@ pub struct Paths {
     pub models: PathBuf,
     /// Where the site is published.
     pub public: PathBuf,
+    /// Folder with prompt templates that replace the built-in ones of the same name.
+    #[serde(default)]
+    pub prompts: Option<PathBuf>,
 }
 
 /// The embedding model, by its names in the model list.
@@ -82,6 +93,9 @@ pub struct Embedding {
 pub struct LanguageModel {
     /// Its name in the model list.
     pub model: String,
+    /// Weights and thresholds fitted for it by `florilegium eval calibrate`.
+    #[serde(default)]
+    pub calibration: Option<PathBuf>,
     /// Threads; all cores when not given.
     #[serde(default)]
     pub threads: Option<usize>,
@@ -273,6 +287,10 @@ impl Pipeline {
         for path in [&mut paths.work, &mut paths.model_list, &mut paths.models, &mut paths.public]
             .into_iter()
             .chain([&mut pipeline.questions.file])
+            .chain(&mut paths.prompts)
+            .chain(&mut pipeline.server.question_log)
+            .chain(&mut pipeline.language_model.calibration)
+            .chain(pipeline.degraded_model.iter_mut().filter_map(|m| m.calibration.as_mut()))
             .chain(pipeline.language_model.servers.iter_mut().filter_map(|s| s.key_file.as_mut()))
             .chain(pipeline.collections.iter_mut().flat_map(|collection| {
                 [&mut collection.path].into_iter().chain(&mut collection.metadata)
@@ -331,6 +349,7 @@ impl Pipeline {
                 "0: choose 1 or more, or remove the line".into(),
             );
         }
+        self.server.check()?;
         let settings = &self.synthesis;
         for (field, value) in [
             ("synthesis.passages", settings.passages),

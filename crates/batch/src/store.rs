@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use florilegium_files::record::{self, Format};
 use florilegium_files::{FileError, sha256_hex_parts};
-use florilegium_synthesis::{Candidate, Settings, Synthesis};
+use florilegium_synthesis::{Candidate, Mode, Settings, Synthesis};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-const ANSWER: Format = Format { magic: *b"FLORANSW", version: 2 };
+const ANSWER: Format = Format { magic: *b"FLORANSW", version: 3 };
 const LATEST: Format = Format { magic: *b"FLORLAST", version: 1 };
 
 /// Raised when the code that makes a synthesis changes what comes out.
-const METHOD: &str = "synthesis/3";
+const METHOD: &str = "synthesis/4";
 
 /// The store of answers of one archive.
 #[derive(Debug, Clone)]
@@ -47,6 +47,8 @@ pub struct Inputs<'a> {
     pub model: &'a str,
     /// Hash of the prompts.
     pub prompts: &'a str,
+    /// Which stages there are.
+    pub mode: Mode,
     /// The settings.
     pub settings: &'a Settings,
 }
@@ -62,6 +64,7 @@ impl Inputs<'_> {
             self.embedding,
             self.model,
             self.prompts,
+            self.mode.name(),
             &settings,
         ];
         let passages = self.candidates.iter().flat_map(|candidate| {
@@ -142,11 +145,12 @@ mod tests {
     fn an_answer_of_an_older_version_counts_as_missing_and_is_not_misread() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path());
-        let fixture =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/fixtures/store/answer-v1");
-        let path = store.answer_path("00");
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::copy(fixture, path).unwrap();
-        assert_eq!(store.get("00").unwrap(), None);
+        for version in ["answer-v1", "answer-v2"] {
+            let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/fixtures/store");
+            let path = store.answer_path(version);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::copy(fixture.join(version), path).unwrap();
+            assert_eq!(store.get(version).unwrap(), None);
+        }
     }
 }

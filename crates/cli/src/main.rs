@@ -8,7 +8,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use commands::{ask, audit, eval, info, ingest, llm, models, read_pdf, run, search, serve, show};
+use commands::{
+    ask, audit, eval, explain, info, ingest, llm, models, read_pdf, run, search, serve, show,
+};
 
 /// Answers questions with nothing but verified quotations from an archive.
 #[derive(Debug, Parser)]
@@ -35,9 +37,11 @@ enum Command {
     Search(search::Arguments),
     /// Answer a question with verified quotations.
     Ask(ask::Arguments),
+    /// Show the road from a question to its answer: every decision, every proposal and why it was rejected.
+    Explain(explain::Arguments),
     /// Check every published quotation against the original files.
     Audit(audit::Arguments),
-    /// Measure how well passages are found.
+    /// Measure how well passages are found and questions answered, and calibrate.
     Eval(eval::Arguments),
     /// Serve the published site, search and ask.
     Serve(serve::Arguments),
@@ -67,6 +71,7 @@ fn main() -> ExitCode {
         Command::ReadPdf => read_pdf::run(),
         Command::Search(arguments) => search::run(&arguments),
         Command::Ask(arguments) => ask::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Eval(arguments) => eval::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),

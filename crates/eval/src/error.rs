@@ -20,7 +20,7 @@ pub enum EvalError {
     #[error(transparent)]
     Index(#[from] IndexError),
     /// A file is not an evaluation set.
-    #[error("{}{}: {problem}; a set is SQuAD-shaped JSON, or JSON Lines with `query` and `target` (and, for the texts, `id` and `question`)", path.display(), line.map(|line| format!(":{line}")).unwrap_or_default())]
+    #[error("{}{}: {problem}; a set is SQuAD-shaped JSON, or JSON Lines with `query` and `target` (and, for the texts, `id` and `question`), or with `id`, `lang`, `question`, `answerable` and `passages`", path.display(), line.map(|line| format!(":{line}")).unwrap_or_default())]
     Set { path: PathBuf, line: Option<usize>, problem: String },
     /// The page of a report could not be made.
     #[error("the page of the report: {0}")]

@@ -51,18 +51,41 @@ impl Measures {
 
 fn estimate(ranks: &[Option<usize>], value: impl Fn(Option<usize>) -> f64) -> Estimate {
     let values: Vec<f64> = ranks.iter().map(|&rank| value(rank)).collect();
-    let count = values.len().max(1);
-    let mean = values.iter().sum::<f64>() / count as f64;
-    let mut random = SplitMix(20_260_101);
-    let mut means: Vec<f64> = (0..RESAMPLES)
-        .map(|_| {
-            let sum: f64 = (0..values.len()).map(|_| values[random.below(count)]).sum();
-            sum / count as f64
-        })
-        .collect();
-    means.sort_by(f64::total_cmp);
-    let at = |share: f64| means[((RESAMPLES - 1) as f64 * share).round() as usize];
-    Estimate { mean, low: at(0.025), high: at(0.975) }
+    Estimate::of(values.len(), |chosen| {
+        chosen.iter().map(|&at| values[at]).sum::<f64>() / chosen.len().max(1) as f64
+    })
+}
+
+impl Estimate {
+    /// A statistic of `count` things, and its interval: `statistic` is computed of all of them and of
+    /// resamples, which name each thing by its number.
+    pub fn of(count: usize, statistic: impl Fn(&[usize]) -> f64) -> Self {
+        let all: Vec<usize> = (0..count).collect();
+        let mean = statistic(&all);
+        let mut random = SplitMix(20_260_101);
+        let mut values: Vec<f64> = (0..RESAMPLES)
+            .map(|_| {
+                let chosen: Vec<usize> = (0..count).map(|_| random.below(count)).collect();
+                statistic(&chosen)
+            })
+            .filter(|value| value.is_finite())
+            .collect();
+        values.sort_by(f64::total_cmp);
+        let at = |share: f64| {
+            let last = values.len().saturating_sub(1) as f64;
+            values.get((last * share).round() as usize).copied().unwrap_or(mean)
+        };
+        Estimate { mean, low: at(0.025), high: at(0.975) }
+    }
+
+    /// The share of `true`, or nothing when there is none of either.
+    pub fn share(values: &[bool]) -> Option<Self> {
+        let count = values.len();
+        let share = |chosen: &[usize]| {
+            chosen.iter().filter(|&&at| values[at]).count() as f64 / chosen.len().max(1) as f64
+        };
+        (count > 0).then(|| Self::of(count, share))
+    }
 }
 
 /// SplitMix64 (Steele, Lea and Flood, 2014): small, and the same everywhere.

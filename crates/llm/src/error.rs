@@ -30,6 +30,9 @@ pub enum LlmError {
     /// The time allowed is over.
     #[error("the time limit of {} s is over", .0.as_secs())]
     Deadline(Duration),
+    /// The decision is to be taken later, together with those of other questions.
+    #[error("the decision has not been taken yet")]
+    Deferred,
     /// Somebody asked to stop.
     #[error("stopped before the language model had answered")]
     Cancelled,

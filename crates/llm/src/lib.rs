@@ -33,8 +33,12 @@ mod tree;
 pub use error::LlmError;
 pub use schema::Schema;
 
-/// The answers a decision may have; each is a list of spellings whose probabilities are added.
+/// The answers a decision may have; each is a list of spellings whose probabilities are added. At
+/// most one may be empty: it stands for everything that is none of the others.
 pub type Choices = &'static [&'static [&'static str]];
+
+/// Anything, then "none": for a request to copy words out of a passage, or to say that there are none.
+pub const SOME_OR_NONE: Choices = &[&[], &["none", "None"]];
 
 /// Yes, then no.
 pub const YES_NO: Choices = &[&["yes", "Yes"], &["no", "No"]];
@@ -200,8 +204,12 @@ pub trait Engine: Send + Sync {
     }
 }
 
-/// The probabilities of choices, from their weights and the weight of everything.
-fn judgement(weights: Vec<f64>, all: f64) -> Judgement {
+/// The probabilities of choices, from their weights and the weight of everything. Nothing in the place
+/// of a weight stands for the rest.
+fn judgement(weights: &[Option<f64>], all: f64) -> Judgement {
+    let named: f64 = weights.iter().flatten().sum();
+    let rest = (all - named).max(0.0);
+    let weights: Vec<f64> = weights.iter().map(|weight| weight.unwrap_or(rest)).collect();
     let chosen: f64 = weights.iter().sum();
     // When every choice is out of the question, none is preferred.
     let even = 1.0 / weights.len().max(1) as f64;
@@ -230,7 +238,11 @@ fn choice_tokens<T: Ord + Copy, E>(
     let count = all.len();
     all.sort_unstable();
     all.dedup();
-    let told_apart = all.len() == count && !found.iter().any(Vec::is_empty);
+    let has_tokens =
+        |(tokens, spellings): (&Vec<T>, &&[&str])| tokens.is_empty() == spellings.is_empty();
+    let told_apart = all.len() == count
+        && found.iter().zip(choices).all(has_tokens)
+        && choices.iter().filter(|spellings| spellings.is_empty()).count() <= 1;
     Ok(told_apart.then_some(found))
 }
 
@@ -240,5 +252,21 @@ fn shortened(text: &str) -> String {
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{} …", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_without_a_spelling_stands_for_the_rest() {
+        let judged = judgement(&[None, Some(2.0)], 8.0);
+        assert_eq!((judged.probabilities, judged.mass), (vec![0.75, 0.25], 1.0));
+        let first = |spelling: &'static str| Ok::<_, ()>(spelling.bytes().next());
+        let tokens = choice_tokens(SOME_OR_NONE, first).unwrap().unwrap();
+        assert_eq!(tokens, [vec![], vec![b'N', b'n']]);
+        assert_eq!(choice_tokens(&[&[], &[], &["no"]], first).unwrap(), None);
+        assert_eq!(choice_tokens(&[&["no"], &["none"]], first).unwrap(), None);
     }
 }

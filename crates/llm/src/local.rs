@@ -622,14 +622,14 @@ fn judge(logits: &[f32], choices: &[Vec<LlamaToken>]) -> Judgement {
     let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let weight = |logit: f32| f64::from(logit - highest).exp();
     let all: f64 = logits.iter().map(|&logit| weight(logit)).sum();
-    let weights: Vec<f64> = choices
+    let weights: Vec<Option<f64>> = choices
         .iter()
         .map(|tokens| {
             let logit = |token: &LlamaToken| logits.get(token.0 as usize).copied();
-            tokens.iter().filter_map(logit).map(weight).sum()
+            (!tokens.is_empty()).then(|| tokens.iter().filter_map(logit).map(weight).sum())
         })
         .collect();
-    judgement(weights, all)
+    judgement(&weights, all)
 }
 
 impl Frame {

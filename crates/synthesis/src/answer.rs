@@ -54,6 +54,10 @@ pub struct Quotation {
     pub before: String,
     /// The passage after the quotation.
     pub after: String,
+    /// Whether it begins inside a sentence: something of the sentence is left out before it.
+    pub cut_before: bool,
+    /// Whether it ends inside a sentence.
+    pub cut_after: bool,
     /// BCP 47 tag of the text.
     pub language: String,
     /// Deep link to the place in the original.

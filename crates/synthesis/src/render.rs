@@ -136,6 +136,8 @@ fn cut(
         text: text.to_owned(),
         before: around(passage.range.start..range.start)?,
         after: around(range.end..passage.range.end)?,
+        cut_before: verified.cut_before,
+        cut_after: verified.cut_after,
         language: passage.language.clone(),
         url,
         document: document.id.clone(),

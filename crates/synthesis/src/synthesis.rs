@@ -7,6 +7,7 @@ use florilegium_llm::Cost;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::Counts;
+use crate::calibration::SentenceSignals;
 use crate::verify::Outcome;
 
 /// How much of the road was taken.
@@ -62,6 +63,10 @@ pub struct Verified {
     pub range: Range<usize>,
     /// SHA-256 of those bytes, so that a text that has changed since is noticed.
     pub text_hash: String,
+    /// Whether it begins inside a sentence.
+    pub cut_before: bool,
+    /// Whether it ends inside a sentence.
+    pub cut_after: bool,
 }
 
 /// What was asked of the model and what became of it.
@@ -69,14 +74,53 @@ pub struct Verified {
 pub struct Trace {
     /// Hash of the prompt templates.
     pub prompts: String,
+    /// Every call to the engine, in order.
+    pub calls: Vec<Call>,
     /// The passages in the order they were retrieved.
     pub passages: Vec<Judged>,
+    /// Probabilities that all relevant passages together answer, one for each order in which they were
+    /// shown; empty when that was not asked.
+    pub joint: Vec<f64>,
     /// The quotations proposed.
     pub proposals: Vec<Proposal>,
-    /// The best proposal's score, against which `answer_at` was held.
+    /// Probability that the material holds the answer, against which `answer_at` was held.
     pub answerability: f64,
+    /// What did not go as it should, and what was done instead.
+    pub notes: Vec<Note>,
     /// What the model cost.
     pub cost: Cost,
+}
+
+/// One call to the engine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// Name of the stage.
+    pub stage: String,
+    /// SHA-256 of everything that was asked.
+    pub prompt: String,
+    /// What it cost.
+    pub cost: Cost,
+    /// What came back: the probabilities of a call that decides, the JSON of one that writes.
+    pub output: String,
+    /// Whether it was asked twice, because the first answer was cut off or malformed.
+    pub retried: bool,
+}
+
+/// Something that did not go as it should.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Note {
+    /// A passage was left out, because the prompt would have been too long with it.
+    PassageLeftOut {
+        /// Its id.
+        passage: String,
+        /// Name of the stage.
+        stage: String,
+    },
+    /// The order that the model gave was none of the ids it had; the order of retrieval stands.
+    OrderRefused {
+        /// Why.
+        problem: String,
+    },
 }
 
 /// A passage and what was decided about it.
@@ -86,7 +130,11 @@ pub struct Judged {
     pub passage: String,
     /// Cosine of question and passage.
     pub similarity: f64,
-    /// Probability that it states the answer.
+    /// Probability that it states the answer, asked for yes or no.
+    pub states: f64,
+    /// Probability that there are words in it to be quoted as the answer.
+    pub words: f64,
+    /// Both together, by the mean of their log-odds.
     pub relevance: f64,
     /// Share of the model's probability that fell on yes and no.
     pub mass: f64,
@@ -99,10 +147,12 @@ pub struct Judged {
 pub struct Proposal {
     /// Id of the passage named as its source.
     pub passage: String,
+    /// What the model claims that it says; kept for audit, shown nowhere.
+    pub proposition: Option<String>,
     /// The words proposed.
     pub quotation: String,
-    /// Probability that they state the answer.
-    pub probability: f64,
+    /// Probability that they state the answer, when that was decided.
+    pub probability: Option<f64>,
     /// Cosine of question and quotation.
     pub similarity: f64,
     /// Share of the question's words, weighed by their rarity, that stand in the quotation or above it.
@@ -111,4 +161,17 @@ pub struct Proposal {
     pub score: f64,
     /// What the verification found; nothing when it was not selected for showing.
     pub outcome: Option<Outcome>,
+}
+
+impl Proposal {
+    /// What its score is made of; nothing for a proposal that was written and not judged.
+    pub fn signals(&self, trace: &Trace) -> Option<SentenceSignals> {
+        let passage = trace.passages.iter().find(|judged| judged.passage == self.passage)?;
+        Some(SentenceSignals {
+            sentence: self.probability?,
+            passage: passage.relevance,
+            similarity: self.similarity,
+            coverage: self.coverage,
+        })
+    }
 }

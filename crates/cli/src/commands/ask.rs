@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use florilegium_batch::Answered;
 use florilegium_corpus::language;
 use florilegium_publish::answer_text;
 use florilegium_questions::check_question;
 
+use super::explain::road;
 use super::{PipelineArgument, print, print_json};
 
 #[derive(Debug, Args)]
@@ -54,46 +54,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         print(&answer_text(&answered.answer)?)?;
         if arguments.trace {
-            print(&trace(&answered))?;
+            print(&road(&answered.stored))?;
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The trace in short, for a person.
-fn trace(answered: &Answered) -> String {
-    let trace = &answered.stored.synthesis.trace;
-    let mut text = String::from("\nretrieved passages: similarity, probability that they answer\n");
-    for passage in &trace.passages {
-        let mark = if passage.relevant { '+' } else { '-' };
-        text += &format!(
-            "  {mark} {:.3}  {:.3}  {}\n",
-            passage.similarity, passage.relevance, passage.passage
-        );
-    }
-    text += "proposed quotations: score, probability, similarity, coverage, what the verification found\n";
-    for proposal in &trace.proposals {
-        let outcome = match &proposal.outcome {
-            Some(outcome) => format!("{outcome:?}"),
-            None => "not selected".into(),
-        };
-        text += &format!(
-            "  {:.3}  {:.3}  {:.3}  {:.2}  {outcome}\n      {}\n",
-            proposal.score,
-            proposal.probability,
-            proposal.similarity,
-            proposal.coverage,
-            proposal.quotation
-        );
-    }
-    let cost = trace.cost;
-    let source = if answered.fresh { "made now" } else { "kept from an earlier run" };
-    text + &format!(
-        "{} decisions, {} prompt tokens, {} computed, {} reused, {:.1} s; {source}\n",
-        cost.decisions,
-        cost.prompt_tokens,
-        cost.computed_tokens,
-        cost.reused_tokens(),
-        cost.milliseconds as f64 / 1000.0,
-    )
 }

@@ -3,6 +3,7 @@
 pub(crate) mod ask;
 pub(crate) mod audit;
 pub(crate) mod eval;
+pub(crate) mod explain;
 pub(crate) mod info;
 pub(crate) mod ingest;
 pub(crate) mod llm;

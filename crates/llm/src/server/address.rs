@@ -387,9 +387,12 @@ fn weigh<T, C>(
         let is = |(token, _): &&(T, f64)| choice.iter().any(|one| same(token, one));
         listed.iter().filter(is).map(|(_, probability)| *probability).collect()
     };
-    let found: Vec<Vec<f64>> = choices.iter().map(of).collect();
-    let all_seen = found.iter().all(|found| !found.is_empty());
-    (judgement(found.iter().map(|found| found.iter().sum()).collect(), 1.0), all_seen)
+    let found: Vec<Option<Vec<f64>>> =
+        choices.iter().map(|choice| (!choice.is_empty()).then(|| of(choice))).collect();
+    let all_seen = found.iter().flatten().all(|found| !found.is_empty());
+    let weights: Vec<Option<f64>> =
+        found.iter().map(|found| found.as_ref().map(|found| found.iter().sum())).collect();
+    (judgement(&weights, 1.0), all_seen)
 }
 
 /// Whether a server's name for its model, a path or an alias, is the one expected.

@@ -17,6 +17,8 @@ pub fn quotation(
         text: text.to_owned(),
         before: before.to_owned(),
         after: after.to_owned(),
+        cut_before: false,
+        cut_after: false,
         language: language.to_owned(),
         url: format!("https://books.example/{language}/{document}.html#place"),
         document: format!("{language}/{document}"),
