@@ -5,11 +5,10 @@
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
-use support::{Archive, florilegium, models, stderr, stdout, tree};
+use support::{Archive, Server, florilegium, models, stderr, stdout, tree};
 
 #[test]
 fn an_archive_is_read_answered_published_and_audited() {
@@ -140,43 +139,6 @@ fn a_run_that_is_killed_goes_on_where_it_stopped() {
     assert!(audit.status.success(), "{}", stdout(&audit));
 }
 
-/// A server that ends with the test.
-struct Server {
-    child: Child,
-    address: String,
-}
-
-impl Server {
-    fn start(archive: &Archive) -> Self {
-        let mut child = florilegium(archive.folder.path())
-            .arg("serve")
-            .arg(archive.pipeline())
-            .args(["--listen", "127.0.0.1:0"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.split_whitespace().find(|word| word.starts_with("http://"));
-        let address = address.unwrap_or_else(|| panic!("{line}")).trim_end_matches('/').to_owned();
-        Server { child, address }
-    }
-
-    fn get(&self, path: &str) -> (u16, String) {
-        let agent: ureq::Agent =
-            ureq::Agent::config_builder().http_status_as_error(false).build().into();
-        let mut response = agent.get(format!("{}{path}", self.address)).call().unwrap();
-        (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 #[test]
 fn the_site_search_and_ask_are_served() {
     let Some(models) = models() else { return };
@@ -210,7 +172,8 @@ fn the_site_search_and_ask_are_served() {
         let (status, body) = server.get(bad);
         assert_eq!(status, 400, "{bad}: {body}");
     }
-    let (status, answer) = server.get("/api/ask?q=How%20tall%20is%20the%20lighthouse%3F&lang=en");
+    let (status, answer) =
+        server.get("/api/ask?q=How%20tall%20is%20the%20lighthouse%3F&lang=en&wait=60");
     let answer: Value = serde_json::from_str(&answer).unwrap();
     assert_eq!((status, &answer["status"]), (200, &Value::from("answered")));
     // Once it is kept, the page shows it at once.

@@ -3,8 +3,9 @@
 #![allow(dead_code)] // Each test file uses a part of it.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 /// The root of the project.
 pub fn root() -> PathBuf {
@@ -68,6 +69,14 @@ impl Archive {
         archive
     }
 
+    /// Adds to the pipeline file, before its collections.
+    pub fn add(&self, section: &str) {
+        let text = fs::read_to_string(self.pipeline()).expect("read");
+        let (head, collections) = text.split_once("[[collection]]").expect("a collection");
+        let text = format!("{head}{section}\n[[collection]]{collections}");
+        fs::write(self.pipeline(), text).expect("write");
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -83,6 +92,58 @@ impl Archive {
             .args(arguments)
             .output()
             .expect("florilegium")
+    }
+}
+
+/// A server that ends with the test.
+pub struct Server {
+    child: Child,
+    /// As `http://127.0.0.1:1234`.
+    pub address: String,
+}
+
+impl Server {
+    /// Starts it on a free port.
+    pub fn start(archive: &Archive) -> Self {
+        let mut child = florilegium(archive.folder.path())
+            .arg("serve")
+            .arg(archive.pipeline())
+            .args(["--listen", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the server");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("the server"))
+            .read_line(&mut line)
+            .expect("the server");
+        let address = line.split_whitespace().find(|word| word.starts_with("http://"));
+        let address = address.unwrap_or_else(|| panic!("{line}")).trim_end_matches('/').to_owned();
+        Server { child, address }
+    }
+
+    /// Status and body.
+    pub fn get(&self, path: &str) -> (u16, String) {
+        let mut response = self.response(path);
+        (response.status().as_u16(), response.body_mut().read_to_string().expect("a body"))
+    }
+
+    /// The whole response.
+    pub fn response(&self, path: &str) -> ureq::http::Response<ureq::Body> {
+        let agent: ureq::Agent =
+            ureq::Agent::config_builder().http_status_as_error(false).build().into();
+        agent.get(format!("{}{path}", self.address)).call().expect("a response")
+    }
+
+    /// Ends it at once, as a power cut would.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
     }
 }
 

@@ -134,7 +134,7 @@ impl LlamaServer {
             return None;
         }
         let mut child = Command::new("python3")
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/server.py"))
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../llm/tests/support/server.py"))
             .arg(model)
             .args([port.to_string(), slots.to_string(), context.to_string()])
             .env("PYTHONPATH", folder)
@@ -147,6 +147,11 @@ impl LlamaServer {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut address).unwrap();
         assert!(address.starts_with("http"), "the server did not start: {address:?}");
         Some(LlamaServer { child, port })
+    }
+
+    /// Where it listens, on this machine.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Kills it at once, as a crash would.
