@@ -3,32 +3,34 @@
 //! A changed threshold, a question asked again with one passage more, a run killed in the middle of
 //! a question: none of them asks the model again what it has said already.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use florilegium_files::record::{self, Format};
+use florilegium_files::record::Format;
 use florilegium_files::{FileError, sha256_hex, sha256_hex_parts};
 use florilegium_llm::{
     Cost, Deadline, Decision, Engine, Generated, Generation, Judgement, LlmError,
 };
 use serde::{Deserialize, Serialize};
 
+use crate::ledger::Ledger;
 use crate::store::load_if_whole;
+use crate::vectors::remove;
 
-const FORMAT: Format = Format { magic: *b"FLORDECI", version: 1 };
+const FORMAT: Format = Format { magic: *b"FLORDECI", version: 2 };
+/// All decisions in one file.
+const FIRST: Format = Format { magic: *b"FLORDECI", version: 1 };
 
 /// The decisions of one model.
 #[derive(Debug)]
 pub(crate) struct Decisions {
-    path: PathBuf,
-    model: String,
-    known: HashMap<String, Judgement>,
-    changed: bool,
+    ledger: Ledger<Judgement>,
+    /// The file of the first version, while it is there.
+    first: Option<PathBuf>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct First {
     model: String,
     /// Sorted by key.
     decisions: Vec<(String, Judgement)>,
@@ -38,26 +40,27 @@ impl Decisions {
     /// Opens the decisions of `model` kept in the folder `path`. A damaged file is reported in the
     /// log, and its decisions are taken again.
     pub fn open(path: &Path, model: &str) -> Result<Self, FileError> {
-        let path = path.join(sha256_hex(model.as_bytes()));
-        let known = load_if_whole::<Stored>(&path, FORMAT)?
-            .filter(|stored| stored.model == model)
-            .map(|stored| stored.decisions.into_iter().collect())
-            .unwrap_or_default();
-        Ok(Decisions { path, model: model.to_owned(), known, changed: false })
+        let mut ledger = Ledger::open(path, FORMAT, model)?;
+        let first = Some(path.join(sha256_hex(model.as_bytes()))).filter(|path| path.is_file());
+        if let Some(path) = &first
+            && let Some(stored) = load_if_whole::<First>(path, FIRST)?
+            && stored.model == model
+        {
+            stored.decisions.into_iter().for_each(|(key, judgement)| ledger.put(key, judgement));
+        }
+        Ok(Decisions { ledger, first })
     }
 
     /// Writes what is new.
     pub fn save(&mut self) -> Result<(), FileError> {
-        if !self.changed {
-            return Ok(());
-        }
-        let mut decisions: Vec<_> =
-            self.known.iter().map(|(k, j)| (k.clone(), j.clone())).collect();
-        decisions.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-        let stored = Stored { model: self.model.clone(), decisions };
-        record::write(&self.path, FORMAT, &stored)?;
-        self.changed = false;
-        Ok(())
+        self.ledger.save()?;
+        remove(&mut self.first)
+    }
+
+    /// Writes what is new, and puts all that was added in its place.
+    pub fn fold(&mut self) -> Result<(), FileError> {
+        self.ledger.fold()?;
+        remove(&mut self.first)
     }
 }
 
@@ -69,6 +72,10 @@ pub(crate) struct Remembering<'a> {
     pub open: &'a (dyn Fn() -> Result<Arc<dyn Engine>, LlmError> + Send + Sync),
     /// What is known.
     pub decisions: &'a Mutex<Decisions>,
+    /// Whether what the model says must not depend on what it was asked before this question.
+    pub reproducible: bool,
+    /// Whether it has been asked something about this question.
+    pub begun: OnceLock<()>,
 }
 
 impl Engine for Remembering<'_> {
@@ -84,18 +91,21 @@ impl Engine for Remembering<'_> {
         let keys: Vec<String> = decisions.iter().map(key).collect();
         let mut judgements: Vec<Option<Judgement>> = {
             let kept = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
-            keys.iter().map(|key| kept.known.get(key).cloned()).collect()
+            keys.iter().map(|key| kept.ledger.get(key).cloned()).collect()
         };
         let unknown: Vec<usize> = (0..keys.len()).filter(|&at| judgements[at].is_none()).collect();
         let mut cost = Cost::default();
         if !unknown.is_empty() {
             let asked = unknown.iter().map(|&at| decisions[at].clone()).collect();
-            let (answers, spent) = (self.open)()?.decide(asked, deadline)?;
+            let engine = (self.open)()?;
+            if self.reproducible && self.begun.set(()).is_ok() {
+                engine.forget();
+            }
+            let (answers, spent) = engine.decide(asked, deadline)?;
             cost = spent;
             let mut kept = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
             for (&at, judgement) in unknown.iter().zip(answers) {
-                kept.known.insert(keys[at].clone(), judgement.clone());
-                kept.changed = true;
+                kept.ledger.put(keys[at].clone(), judgement.clone());
                 judgements[at] = Some(judgement);
             }
         }
@@ -151,7 +161,13 @@ mod tests {
             let decisions = Mutex::new(Decisions::open(folder.path(), "counting").unwrap());
             let counting = counting.clone();
             let open = move || Ok(counting.clone() as Arc<dyn Engine>);
-            let engine = Remembering { identity: "counting", open: &open, decisions: &decisions };
+            let engine = Remembering {
+                identity: "counting",
+                open: &open,
+                decisions: &decisions,
+                reproducible: true,
+                begun: OnceLock::new(),
+            };
             let asked = users
                 .iter()
                 .map(|user| Decision {
@@ -168,5 +184,23 @@ mod tests {
         assert_eq!(decide(&["a", "bb"]), [0.01, 0.02]);
         assert_eq!(decide(&["ccc", "bb", "a"]), [0.03, 0.02, 0.01]);
         assert_eq!(counting.0.load(Ordering::Relaxed), 3);
+    }
+
+    #[test]
+    fn decisions_of_the_first_version_are_read_and_written_anew() {
+        const MODEL: &str = "smollm2-135m-instruct-q4@b179c9523d0e6a0f";
+        let folder = tempfile::tempdir().unwrap();
+        let fixture =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/fixtures/store/decisions-v1");
+        let first = folder.path().join(sha256_hex(MODEL.as_bytes()));
+        std::fs::copy(fixture, &first).unwrap();
+        let mut decisions = Decisions::open(folder.path(), MODEL).unwrap();
+        let key = "013c05e3bec441023a81ac10f40d4e3aaa65966f3e5b3d1343bb1e3f04320020";
+        let judgement = decisions.ledger.get(key).cloned().unwrap();
+        assert!((0.0..=1.0).contains(&judgement.first()));
+        decisions.fold().unwrap();
+        assert!(!first.exists());
+        let decisions = Decisions::open(folder.path(), MODEL).unwrap();
+        assert_eq!(decisions.ledger.get(key), Some(&judgement));
     }
 }

@@ -1,8 +1,8 @@
 //! A library: an archive that has been read, embedded and indexed, with the models that search it and
 //! answer from it. The batch run, the command line and the live server all ask the same library.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use florilegium_corpus::{Archive, Passage, Report, Role};
 use florilegium_embed::Embedder;
@@ -13,6 +13,7 @@ use florilegium_synthesis::answer::{Answer, Excerpt};
 use florilegium_synthesis::{Asked, Candidate, Likeness, Prompts, decide, excerpts, render};
 use unicode_normalization::UnicodeNormalization;
 
+use crate::clock::today;
 use crate::content::Content;
 use crate::decisions::{Decisions, Remembering};
 use crate::engine::open_engine;
@@ -20,7 +21,7 @@ use crate::error::BatchError;
 use crate::ingest::{Built, Ingested, ingest, open_ingested};
 use crate::models::{Models, identity, open_embedder};
 use crate::pipeline::{Languages, Pipeline};
-use crate::store::{Inputs, Store, Stored};
+use crate::store::{Inputs, InputsRecord, Store, Stored};
 use crate::vectors::Vectors;
 
 /// An archive that can be searched and asked.
@@ -65,6 +66,28 @@ pub struct Answered {
     pub fresh: bool,
 }
 
+/// A question and everything that its answer depends on.
+#[derive(Debug, Clone)]
+pub struct Looked<'a> {
+    /// Hash of the inputs: the answer is kept under it.
+    pub key: String,
+    /// What the answer depends on.
+    pub inputs: InputsRecord,
+    /// The question, normalised.
+    question: String,
+    /// Its vector.
+    asked: Vec<f32>,
+    /// The passages retrieved for it.
+    candidates: Vec<Candidate<'a>>,
+}
+
+impl Looked<'_> {
+    /// Tokens of the passages retrieved, as the embedding model counts them.
+    pub fn passage_tokens(&self) -> usize {
+        self.candidates.iter().map(|candidate| candidate.passage.tokens).sum()
+    }
+}
+
 impl Library {
     /// Reads, embeds and indexes what has changed, and opens the result.
     pub fn build(pipeline: Pipeline) -> Result<(Self, Built), BatchError> {
@@ -82,6 +105,14 @@ impl Library {
         let models = Models::of(&pipeline)?;
         let ingested = open_ingested(&pipeline, &models)?;
         Self::of(pipeline, models, Mutex::new(None), ingested)
+    }
+
+    /// The same, to answer from: decisions that were taken before are known, and new ones kept.
+    pub fn open_to_answer(pipeline: Pipeline) -> Result<Self, BatchError> {
+        let library = Self::open(pipeline)?;
+        let folder = library.pipeline.paths.work.join("decisions");
+        let decisions = Decisions::open(&folder, &library.language_identity())?;
+        Ok(Library { decisions: Some(Mutex::new(decisions)), ..library })
     }
 
     fn of(
@@ -196,15 +227,15 @@ impl Library {
         Ok(excerpts(&ids, &self.archive)?)
     }
 
-    /// Answers a question: from the store when these very inputs were answered before, else by
-    /// asking the model. `collections` restricts where the answer may come from; collections that
-    /// do not feed answers are never quoted.
-    pub fn ask(
+    /// Everything that the answer to a question depends on, without answering it. `collections`
+    /// restricts where the answer may come from; collections that do not feed answers are never
+    /// quoted.
+    pub fn look(
         &self,
         question: &str,
         language: &str,
         collections: &[String],
-    ) -> Result<Answered, BatchError> {
+    ) -> Result<Looked<'_>, BatchError> {
         florilegium_questions::check_question(question)?;
         let question = normalise(question);
         let feeding = self.pipeline.synthesis_collections();
@@ -234,7 +265,7 @@ impl Library {
             .collect();
         let embedding = self.embedding_identity();
         let model = self.language_identity();
-        let key = Inputs {
+        let inputs = Inputs {
             question: &question,
             language,
             candidates: &candidates,
@@ -243,7 +274,22 @@ impl Library {
             prompts: self.prompts.hash(),
             settings,
         }
-        .key();
+        .record();
+        Ok(Looked { key: inputs.key(), question, asked, candidates, inputs })
+    }
+
+    /// Answers a question: from the store when these very inputs were answered before, else by
+    /// asking the model.
+    pub fn ask(
+        &self,
+        question: &str,
+        language: &str,
+        collections: &[String],
+    ) -> Result<Answered, BatchError> {
+        let Looked { key, question, asked, candidates, inputs } =
+            self.look(question, language, collections)?;
+        let settings = &self.pipeline.synthesis;
+        let model = self.language_identity();
         if let Some(stored) = self.store.get(&key)? {
             let answer = render(&stored.synthesis, &self.archive)?;
             return Ok(Answered { stored, answer, fresh: false });
@@ -263,7 +309,13 @@ impl Library {
         let (remembering, direct);
         let engine: &dyn Engine = match &self.decisions {
             Some(decisions) => {
-                remembering = Remembering { identity: &model, open: &open, decisions };
+                remembering = Remembering {
+                    identity: &model,
+                    open: &open,
+                    decisions,
+                    reproducible: self.pipeline.language_model.reproducible,
+                    begun: OnceLock::new(),
+                };
                 &remembering
             }
             None => {
@@ -286,7 +338,7 @@ impl Library {
         self.save_decisions()?;
         let synthesis = synthesis?;
         let answer = render(&synthesis, &self.archive)?;
-        let stored = Stored { key, computed_on: today(), synthesis };
+        let stored = Stored { key, computed_on: today(), synthesis, inputs };
         self.store.put(&stored)?;
         Ok(Answered { stored, answer, fresh: true })
     }
@@ -346,6 +398,14 @@ impl Library {
         Ok(vector)
     }
 
+    /// Puts everything that was added to vectors and decisions in its place.
+    pub fn fold(&self) -> Result<(), BatchError> {
+        if let Some(decisions) = &self.decisions {
+            decisions.lock().unwrap_or_else(PoisonError::into_inner).fold()?;
+        }
+        Ok(self.vectors.lock().unwrap_or_else(PoisonError::into_inner).fold()?)
+    }
+
     /// Writes the vectors of the questions that were remembered.
     pub fn save_vectors(&self) -> Result<(), BatchError> {
         Ok(self.vectors.lock().unwrap_or_else(PoisonError::into_inner).save()?)
@@ -380,7 +440,8 @@ impl Library {
     }
 }
 
-fn question_key(question: &str) -> String {
+/// The key under which the vector of a question is kept.
+pub(crate) fn question_key(question: &str) -> String {
     format!("query:{}", sha256_hex(question.as_bytes()))
 }
 
@@ -388,11 +449,4 @@ fn question_key(question: &str) -> String {
 pub fn normalise(question: &str) -> String {
     let composed: String = question.nfc().collect();
     composed.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Today, as `2026-11-30` (UTC).
-fn today() -> String {
-    let mut text = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    text.truncate(10);
-    text
 }
