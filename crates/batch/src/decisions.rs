@@ -6,12 +6,11 @@
 //! They also let the decisions of many questions be taken together, passage by passage, before the
 //! questions are answered one by one: [`decide_ahead`].
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use florilegium_files::record::{self, Format};
+use florilegium_files::record::Format;
 use florilegium_files::{FileError, sha256_hex, sha256_hex_parts};
 use florilegium_llm::schedule::decide_many;
 use florilegium_llm::{
@@ -19,9 +18,13 @@ use florilegium_llm::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::ledger::Ledger;
 use crate::store::load_if_whole;
+use crate::vectors::remove;
 
-const FORMAT: Format = Format { magic: *b"FLORDECI", version: 1 };
+const FORMAT: Format = Format { magic: *b"FLORDECI", version: 2 };
+/// All decisions in one file.
+const FIRST: Format = Format { magic: *b"FLORDECI", version: 1 };
 
 /// Decisions handed to the engine in one call when they are taken ahead.
 const AT_A_TIME: usize = 32;
@@ -31,15 +34,14 @@ const SAVE_EVERY: Duration = Duration::from_secs(20);
 /// The decisions of one model.
 #[derive(Debug)]
 pub struct Decisions {
-    path: PathBuf,
-    model: String,
-    known: HashMap<String, Judgement>,
-    changed: bool,
+    ledger: Ledger<Judgement>,
     saved: Instant,
+    /// The file of the first version, while it is there.
+    first: Option<PathBuf>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct First {
     model: String,
     /// Sorted by key.
     decisions: Vec<(String, Judgement)>,
@@ -49,42 +51,32 @@ impl Decisions {
     /// Opens the decisions of `model` kept in the folder `path`. A damaged file is reported in the
     /// log, and its decisions are taken again.
     pub fn open(path: &Path, model: &str) -> Result<Self, FileError> {
-        let path = path.join(sha256_hex(model.as_bytes()));
-        let known = load_if_whole::<Stored>(&path, FORMAT)?
-            .filter(|stored| stored.model == model)
-            .map(|stored| stored.decisions.into_iter().collect())
-            .unwrap_or_default();
-        let saved = Instant::now();
-        Ok(Decisions { path, model: model.to_owned(), known, changed: false, saved })
+        let mut ledger = Ledger::open(path, FORMAT, model)?;
+        let first = Some(path.join(sha256_hex(model.as_bytes()))).filter(|path| path.is_file());
+        if let Some(path) = &first
+            && let Some(stored) = load_if_whole::<First>(path, FIRST)?
+            && stored.model == model
+        {
+            stored.decisions.into_iter().for_each(|(key, judgement)| ledger.put(key, judgement));
+        }
+        Ok(Decisions { ledger, saved: Instant::now(), first })
     }
 
     /// Writes what is new.
     pub fn save(&mut self) -> Result<(), FileError> {
-        if !self.changed {
-            return Ok(());
-        }
-        let mut decisions: Vec<_> =
-            self.known.iter().map(|(k, j)| (k.clone(), j.clone())).collect();
-        decisions.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-        let stored = Stored { model: self.model.clone(), decisions };
-        record::write(&self.path, FORMAT, &stored)?;
-        self.changed = false;
+        self.ledger.save()?;
         self.saved = Instant::now();
-        Ok(())
+        remove(&mut self.first)
     }
 
-    /// How many are known.
-    pub fn len(&self) -> usize {
-        self.known.len()
-    }
-
-    /// Whether none is known.
-    pub fn is_empty(&self) -> bool {
-        self.known.is_empty()
+    /// Writes what is new, and puts all that was added in its place.
+    pub fn fold(&mut self) -> Result<(), FileError> {
+        self.ledger.fold()?;
+        remove(&mut self.first)
     }
 
     fn known(&self, decisions: &[Decision]) -> Vec<Option<Judgement>> {
-        decisions.iter().map(|decision| self.known.get(&key(decision)).cloned()).collect()
+        decisions.iter().map(|decision| self.ledger.get(&key(decision)).cloned()).collect()
     }
 }
 
@@ -115,8 +107,7 @@ pub fn decide_ahead(
             more
         });
         progress(asked.iter().map(Vec::len).sum());
-        let remembering =
-            Remembering { identity: engine.identity(), engine: Lazy::Open(engine), decisions };
+        let remembering = Remembering::open(engine, decisions);
         let decided = decide_many(&remembering, &asked, AT_A_TIME, allowed);
         // A question that failed is left to its own attempt; the others go on.
         let mut failed = decided.iter().map(Result::is_err);
@@ -164,6 +155,10 @@ pub struct Remembering<'a> {
     pub engine: Lazy<'a>,
     /// What is known.
     pub decisions: &'a Mutex<Decisions>,
+    /// Whether what the model says must not depend on what it was asked before this question.
+    pub reproducible: bool,
+    /// Whether it has been asked something about this question.
+    pub begun: OnceLock<()>,
 }
 
 /// An engine that is open, or is opened at the first decision that is not known.
@@ -174,7 +169,18 @@ pub enum Lazy<'a> {
     Closed(&'a (dyn Fn() -> Result<Arc<dyn Engine>, LlmError> + Send + Sync)),
 }
 
-impl Remembering<'_> {
+impl<'a> Remembering<'a> {
+    /// Over an engine that is open.
+    pub fn open(engine: &'a dyn Engine, decisions: &'a Mutex<Decisions>) -> Self {
+        Remembering {
+            identity: engine.identity(),
+            engine: Lazy::Open(engine),
+            decisions,
+            reproducible: false,
+            begun: OnceLock::new(),
+        }
+    }
+
     fn with<T>(&self, ask: impl FnOnce(&dyn Engine) -> Result<T, LlmError>) -> Result<T, LlmError> {
         match self.engine {
             Lazy::Open(engine) => ask(engine),
@@ -211,12 +217,16 @@ impl Engine for Remembering<'_> {
         let mut cost = Cost::default();
         if !unknown.is_empty() {
             let asked = unknown.iter().map(|&at| decisions[at].clone()).collect();
-            let (answers, spent) = self.with(|engine| engine.decide(asked, deadline))?;
+            let (answers, spent) = self.with(|engine| {
+                if self.reproducible && self.begun.set(()).is_ok() {
+                    engine.forget();
+                }
+                engine.decide(asked, deadline)
+            })?;
             cost = spent;
             let mut kept = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
             for (&at, judgement) in unknown.iter().zip(answers) {
-                kept.known.insert(key(&decisions[at]), judgement.clone());
-                kept.changed = true;
+                kept.ledger.put(key(&decisions[at]), judgement.clone());
                 judgements[at] = Some(judgement);
             }
             drop(kept);
@@ -291,6 +301,8 @@ mod tests {
                 identity: "counting",
                 engine: Lazy::Closed(&open),
                 decisions: &decisions,
+                reproducible: true,
+                begun: OnceLock::new(),
             };
             let asked = users
                 .iter()
@@ -308,6 +320,24 @@ mod tests {
         assert_eq!(decide(&["a", "bb"]), [0.01, 0.02]);
         assert_eq!(decide(&["ccc", "bb", "a"]), [0.03, 0.02, 0.01]);
         assert_eq!(counting.0.load(Ordering::Relaxed), 3);
+    }
+
+    #[test]
+    fn decisions_of_the_first_version_are_read_and_written_anew() {
+        const MODEL: &str = "smollm2-135m-instruct-q4@b179c9523d0e6a0f";
+        let folder = tempfile::tempdir().unwrap();
+        let fixture =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/fixtures/store/decisions-v1");
+        let first = folder.path().join(sha256_hex(MODEL.as_bytes()));
+        std::fs::copy(fixture, &first).unwrap();
+        let mut decisions = Decisions::open(folder.path(), MODEL).unwrap();
+        let key = "013c05e3bec441023a81ac10f40d4e3aaa65966f3e5b3d1343bb1e3f04320020";
+        let judgement = decisions.ledger.get(key).cloned().unwrap();
+        assert!((0.0..=1.0).contains(&judgement.first()));
+        decisions.fold().unwrap();
+        assert!(!first.exists());
+        let decisions = Decisions::open(folder.path(), MODEL).unwrap();
+        assert_eq!(decisions.ledger.get(key), Some(&judgement));
     }
 
     #[test]
@@ -333,11 +363,7 @@ mod tests {
         decide_ahead(&counting, &decisions, 3, Duration::from_secs(9), &attempt, &progress);
         let asked = counting.0.load(Ordering::Relaxed);
         assert_eq!(told.into_inner().unwrap(), [6, 6, 0]);
-        let known = Remembering {
-            identity: "counting",
-            engine: Lazy::Open(&counting),
-            decisions: &decisions,
-        };
+        let known = Remembering::open(&counting, &decisions);
         for question in 0..3 {
             assert_eq!(answer(question, &known), answer(question, &Counting(AtomicUsize::new(0))));
         }

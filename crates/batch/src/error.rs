@@ -62,4 +62,16 @@ pub enum BatchError {
         "stopped: {done} of {total} questions have their answers, which are kept; run again to go on"
     )]
     Stopped { done: usize, total: usize },
+    /// The run was asked to stop while it embedded.
+    #[error("stopped: {done} of {total} new passages are embedded, and kept; run again to go on")]
+    StoppedEmbedding { done: usize, total: usize },
+    /// The report could not be made.
+    #[error("the report of the run cannot be made: {0}")]
+    Report(String),
+    /// The archive was read anew while a cluster worked on it.
+    #[error("the archive has changed since this cluster run was submitted; submit it again")]
+    ArchiveChanged,
+    /// Slurm did not take a job.
+    #[error("sbatch: {0}; check that this machine may submit jobs, and the options in [cluster]")]
+    Slurm(String),
 }

@@ -25,6 +25,7 @@ use crate::error::BatchError;
 use crate::models::{Models, open_embedder};
 use crate::pipeline::Pipeline;
 use crate::progress;
+use crate::stop;
 use crate::store::load_if_whole;
 use crate::vectors::Vectors;
 
@@ -33,8 +34,6 @@ const ARCHIVE: Format = Format { magic: *b"FLORARCH", version: 2 };
 const READER: &str = "reader/2";
 /// Numbers in a vector.
 const DIMENSION: usize = 384;
-/// Vectors are saved each time this many passages were embedded.
-const SAVE_EVERY: usize = 2048;
 /// A file written so shortly before it was read, in nanoseconds, may have been written again in the
 /// same tick of the clock: its time proves nothing.
 const TICK: u64 = 2_000_000_000;
@@ -62,7 +61,7 @@ struct StoredFile {
 }
 
 /// What building a library did.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Built {
     /// Whether anything in the sources had changed.
     pub read: bool,
@@ -109,7 +108,13 @@ pub(crate) fn ingest(
 
     let start = Instant::now();
     let mut vectors = open_vectors(pipeline, models)?;
-    embed(&archive, &mut vectors, || open_embedder(embedder, models, pipeline), &mut built)?;
+    embed(
+        &archive,
+        &mut vectors,
+        pipeline.embedding.chunk,
+        || open_embedder(embedder, models, pipeline),
+        &mut built,
+    )?;
     built.embed_seconds = start.elapsed().as_secs_f64();
 
     let folder = index_path(pipeline);
@@ -137,7 +142,7 @@ pub(crate) fn open_ingested(pipeline: &Pipeline, models: &Models) -> Result<Inge
     Ok(Ingested { archive, reports: stored.reports, vectors, index })
 }
 
-fn open_vectors(pipeline: &Pipeline, models: &Models) -> Result<Vectors, FileError> {
+pub(crate) fn open_vectors(pipeline: &Pipeline, models: &Models) -> Result<Vectors, FileError> {
     Vectors::open(&pipeline.paths.work.join("vectors"), &models.embedding_identity())
 }
 
@@ -584,28 +589,121 @@ pub fn open_archive(pipeline: &Pipeline) -> Result<Archive, BatchError> {
     Ok(stored.archive.with_look_ups())
 }
 
+/// Passages without a vector, as they were at one moment: embedded by several machines, what is
+/// embedded together must not depend on what one of them has finished meanwhile.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Frozen {
+    corpus: String,
+    /// Numbers of passages in the archive.
+    numbers: Vec<u64>,
+}
+
+impl Frozen {
+    /// How many there are.
+    pub(crate) fn passages(&self) -> usize {
+        self.numbers.len()
+    }
+}
+
+/// Reads what has changed, and says what is to be embedded.
+pub(crate) fn freeze(pipeline: &Pipeline) -> Result<(Frozen, Built), BatchError> {
+    let models = Models::of(pipeline)?;
+    let embedder = Mutex::new(None);
+    let mut built = Built::default();
+    let start = Instant::now();
+    let counter = || token_counter(pipeline, &models, &embedder);
+    let stored = read(pipeline, &models.embedding_identity(), counter, &mut built)?;
+    built.read_seconds = start.elapsed().as_secs_f64();
+    let archive = stored.archive.with_look_ups();
+    let vectors = open_vectors(pipeline, &models)?;
+    let numbers = lacking(&archive, &vectors).into_iter().map(|number| number as u64).collect();
+    Ok((Frozen { corpus: corpus_hash(&archive), numbers }, built))
+}
+
+/// Embeds one of `shards` shares of what was frozen. Gives how many passages it has.
+pub(crate) fn embed_frozen(
+    pipeline: &Pipeline,
+    frozen: &Frozen,
+    shard: u32,
+    shards: u32,
+) -> Result<usize, BatchError> {
+    let models = Models::of(pipeline)?;
+    let archive = open_archive(pipeline)?;
+    if corpus_hash(&archive) != frozen.corpus {
+        return Err(BatchError::ArchiveChanged);
+    }
+    let mut vectors = open_vectors(pipeline, &models)?;
+    let numbers: Vec<usize> =
+        frozen.numbers.iter().filter_map(|&number| usize::try_from(number).ok()).collect();
+    let own: Vec<&[usize]> = numbers
+        .chunks(pipeline.embedding.chunk)
+        .skip(shard as usize)
+        .step_by(shards.max(1) as usize)
+        .collect();
+    // A chunk is there as a whole or not at all.
+    let is_missing = |chunk: &&&[usize]| {
+        chunk.iter().any(|&number| {
+            let passage = archive.passages().get(number);
+            passage.is_some_and(|passage| vectors.get(&passage.text_hash).is_none())
+        })
+    };
+    let missing: Vec<&[usize]> = own.iter().filter(is_missing).copied().collect();
+    let embedder = Mutex::new(None);
+    let open = || open_embedder(&embedder, &models, pipeline);
+    embed_chunks(&archive, &mut vectors, &missing, open, &mut Built::default())?;
+    Ok(own.iter().map(|chunk| chunk.len()).sum())
+}
+
+/// Numbers of the passages whose texts have no vector yet, each text once.
+fn lacking(archive: &Archive, vectors: &Vectors) -> Vec<usize> {
+    let mut seen = HashSet::new();
+    let lacks = |(_, passage): &(usize, &Passage)| {
+        vectors.get(&passage.text_hash).is_none() && seen.insert(passage.text_hash.clone())
+    };
+    archive.passages().iter().enumerate().filter(lacks).map(|(number, _)| number).collect()
+}
+
 /// Embeds the passages whose texts have no vector yet.
 fn embed(
     archive: &Archive,
     vectors: &mut Vectors,
+    chunk: usize,
     embedder: impl Fn() -> Result<Arc<Embedder>, BatchError>,
     built: &mut Built,
 ) -> Result<(), BatchError> {
-    let mut seen = HashSet::new();
-    let new: Vec<(&Passage, &str)> = archive
-        .passages()
-        .iter()
-        .filter(|passage| vectors.get(&passage.text_hash).is_none())
-        .filter(|passage| seen.insert(passage.text_hash.as_str()))
-        .filter_map(|passage| Some((passage, archive.text(passage)?)))
-        .collect();
-    if new.is_empty() {
+    let numbers = lacking(archive, vectors);
+    let chunks: Vec<&[usize]> = numbers.chunks(chunk).collect();
+    embed_chunks(archive, vectors, &chunks, embedder, built)
+}
+
+/// Embeds passages, the ones of each chunk together.
+fn embed_chunks(
+    archive: &Archive,
+    vectors: &mut Vectors,
+    chunks: &[&[usize]],
+    embedder: impl Fn() -> Result<Arc<Embedder>, BatchError>,
+    built: &mut Built,
+) -> Result<(), BatchError> {
+    if chunks.is_empty() {
         return Ok(());
     }
     let embedder = embedder()?;
-    let total: usize = new.iter().map(|(passage, _)| passage.tokens).sum();
+    let text = |number: &usize| {
+        let passage = archive.passages().get(*number)?;
+        Some((passage, archive.text(passage)?))
+    };
+    let chunks: Vec<Vec<(&Passage, &str)>> =
+        chunks.iter().map(|chunk| chunk.iter().filter_map(text).collect()).collect();
+    let passages: usize = chunks.iter().map(Vec::len).sum();
+    let total: usize = chunks.iter().flatten().map(|(passage, _)| passage.tokens).sum();
     let bar = progress::bar(total as u64, "embedding", "tokens");
-    for chunk in new.chunks(SAVE_EVERY) {
+    for chunk in chunks {
+        if stop::requested() {
+            return Err(BatchError::StoppedEmbedding {
+                done: built.embedded_passages,
+                total: passages,
+            });
+        }
         let texts: Vec<&str> = chunk.iter().map(|(_, text)| *text).collect();
         let before = bar.position();
         let computed =

@@ -1,8 +1,8 @@
 //! A library: an archive that has been read, embedded and indexed, with the models that search it and
 //! answer from it. The batch run, the command line and the live server all ask the same library.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use florilegium_corpus::{Archive, Passage, Report, Role};
 use florilegium_embed::Embedder;
@@ -16,6 +16,7 @@ use florilegium_synthesis::{
 };
 use unicode_normalization::UnicodeNormalization;
 
+use crate::clock::today;
 use crate::content::Content;
 use crate::decisions::{Decisions, Lazy, Remembering, decide_ahead};
 use crate::engine::{configured_mode, open_degraded, open_engine, open_primary};
@@ -24,7 +25,7 @@ use crate::ingest::{Built, Ingested, ingest, open_ingested};
 use crate::models::{Models, degraded, identity, open_embedder};
 use crate::pipeline::{LanguageModel, Languages, Pipeline};
 use crate::progress;
-use crate::store::{Inputs, Store, Stored};
+use crate::store::{Inputs, InputsRecord, Store, Stored};
 use crate::vectors::Vectors;
 
 /// An archive that can be searched and asked.
@@ -54,12 +55,28 @@ pub struct Library {
 
 type Opened = (Arc<dyn Engine>, Mode);
 
-/// A question with the passages found for it.
-struct Prepared<'a> {
+/// A question and everything that its answer depends on.
+#[derive(Debug, Clone)]
+pub struct Looked<'a> {
+    /// Hash of the inputs: the answer is kept under it.
+    pub key: String,
+    /// What the answer depends on, in the mode that the pipeline is meant to work in.
+    pub inputs: InputsRecord,
+    /// The question, normalised.
     question: String,
-    language: &'a str,
+    /// Its language.
+    language: String,
+    /// Its vector.
     vector: Vec<f32>,
+    /// The passages retrieved for it.
     candidates: Vec<Candidate<'a>>,
+}
+
+impl Looked<'_> {
+    /// Tokens of the passages retrieved, as the embedding model counts them.
+    pub fn passage_tokens(&self) -> usize {
+        self.candidates.iter().map(|candidate| candidate.passage.tokens).sum()
+    }
 }
 
 /// A passage found, and the others that say exactly the same.
@@ -90,11 +107,8 @@ impl Library {
         let models = Models::of(&pipeline)?;
         let embedder = Mutex::new(None);
         let (ingested, built) = ingest(&pipeline, &models, &embedder)?;
-        let folder = pipeline.paths.work.join("decisions");
-        let kept = |model| Ok::<_, BatchError>(Mutex::new(Decisions::open(&folder, model)?));
-        let decisions = (kept(&identity(&models.language))?, kept(&identity(&models.degraded))?);
         let library = Self::of(pipeline, models, embedder, ingested)?;
-        Ok((Library { decisions: Some(decisions), ..library }, built))
+        Ok((library.with_decisions()?, built))
     }
 
     /// Opens what an earlier run has built; reads no source and computes nothing.
@@ -102,6 +116,19 @@ impl Library {
         let models = Models::of(&pipeline)?;
         let ingested = open_ingested(&pipeline, &models)?;
         Self::of(pipeline, models, Mutex::new(None), ingested)
+    }
+
+    /// The same, to answer from: decisions that were taken before are known, and new ones kept.
+    pub fn open_to_answer(pipeline: Pipeline) -> Result<Self, BatchError> {
+        Self::open(pipeline)?.with_decisions()
+    }
+
+    fn with_decisions(self) -> Result<Self, BatchError> {
+        let folder = self.pipeline.paths.work.join("decisions");
+        let kept = |model| Ok::<_, BatchError>(Mutex::new(Decisions::open(&folder, model)?));
+        let models = &self.models;
+        let decisions = (kept(&identity(&models.language))?, kept(&identity(&models.degraded))?);
+        Ok(Library { decisions: Some(decisions), ..self })
     }
 
     fn of(
@@ -235,7 +262,7 @@ impl Library {
         language: &str,
         collections: &[String],
     ) -> Result<Answered, BatchError> {
-        let prepared = self.prepare(question, language, collections)?;
+        let prepared = self.look(question, language, collections)?;
         let configured = configured_mode(&self.pipeline);
         if let Some(answered) = self.stored(&prepared, configured)? {
             return Ok(answered);
@@ -261,7 +288,7 @@ impl Library {
         collections: &[String],
         watch: &dyn Fn(&'static str),
     ) -> Result<Answered, BatchError> {
-        let prepared = self.prepare(question, language, collections)?;
+        let prepared = self.look(question, language, collections)?;
         match self.stored(&prepared, mode)? {
             Some(answered) => Ok(answered),
             None => self.answer(&prepared, mode, watch),
@@ -276,7 +303,7 @@ impl Library {
         language: &str,
         collections: &[String],
     ) -> Result<Option<Answered>, BatchError> {
-        let prepared = self.prepare(question, language, collections)?;
+        let prepared = self.look(question, language, collections)?;
         let configured = configured_mode(&self.pipeline);
         match self.stored(&prepared, configured)? {
             None if configured == Mode::Full => self.stored(&prepared, Mode::Degraded),
@@ -292,14 +319,15 @@ impl Library {
     /// Takes, together and passage by passage, the decisions that these questions (text, language,
     /// collections) need and that have not been taken. Questions that are answered already need none.
     pub fn decide_ahead(&self, questions: &[(&str, &str, &[String])]) -> Result<(), BatchError> {
-        if self.decisions.is_none() {
+        let configured = configured_mode(&self.pipeline);
+        // What a model says depends a little on what stands beside it in a batch.
+        if self.decisions.is_none() || self.model_settings(configured).reproducible {
             return Ok(());
         }
-        let configured = configured_mode(&self.pipeline);
-        let mut open: Vec<Prepared<'_>> = Vec::new();
+        let mut open: Vec<Looked<'_>> = Vec::new();
         for (question, language, collections) in questions {
             // What cannot be prepared says why when it is asked.
-            let Ok(prepared) = self.prepare(question, language, collections) else { continue };
+            let Ok(prepared) = self.look(question, language, collections) else { continue };
             if self.stored(&prepared, configured)?.is_none() {
                 open.push(prepared);
             }
@@ -315,20 +343,23 @@ impl Library {
             }
         };
         let bar = progress::bar(0, "deciding", "decisions");
-        let counted = progress::Counted { engine: engine.as_ref(), bar: &bar };
+        let done = |count: usize| bar.inc(count as u64);
+        let counted = progress::Counted { engine: engine.as_ref(), done: &done };
         let progress = |more: usize| bar.inc_length(more as u64);
         decide_ahead(&counted, decisions, open.len(), self.allowed(mode), &attempt, &progress);
         bar.finish_and_clear();
         self.save_decisions()
     }
 
-    /// Finds the passages for a question.
-    fn prepare<'a>(
-        &'a self,
+    /// Everything that the answer to a question depends on, without answering it. `collections`
+    /// restricts where the answer may come from; collections that do not feed answers are never
+    /// quoted.
+    pub fn look(
+        &self,
         question: &str,
-        language: &'a str,
+        language: &str,
         collections: &[String],
-    ) -> Result<Prepared<'a>, BatchError> {
+    ) -> Result<Looked<'_>, BatchError> {
         florilegium_questions::check_question(question)?;
         let question = normalise(question);
         let feeding = self.pipeline.synthesis_collections();
@@ -355,26 +386,38 @@ impl Library {
                 })
             })
             .collect();
-        Ok(Prepared { question, language, vector, candidates })
+        let mut looked = Looked {
+            key: String::new(),
+            inputs: InputsRecord::default(),
+            question,
+            language: language.to_owned(),
+            vector,
+            candidates,
+        };
+        looked.inputs = self.inputs(&looked, configured_mode(&self.pipeline));
+        looked.key = looked.inputs.key();
+        Ok(looked)
     }
 
-    /// The key of the answer to a question in a mode.
-    fn key(&self, prepared: &Prepared<'_>, mode: Mode) -> String {
+    /// What the answer to a question depends on in a mode.
+    fn inputs(&self, looked: &Looked<'_>, mode: Mode) -> InputsRecord {
         Inputs {
-            question: &prepared.question,
-            language: prepared.language,
-            candidates: &prepared.candidates,
+            question: &looked.question,
+            language: &looked.language,
+            candidates: &looked.candidates,
             embedding: &self.embedding_identity(),
             model: &self.identity_in(mode),
             prompts: self.prompts.hash(),
             mode,
             settings: self.settings_in(mode),
         }
-        .key()
+        .record()
     }
 
-    fn stored(&self, prepared: &Prepared<'_>, mode: Mode) -> Result<Option<Answered>, BatchError> {
-        let Some(stored) = self.store.get(&self.key(prepared, mode))? else { return Ok(None) };
+    fn stored(&self, prepared: &Looked<'_>, mode: Mode) -> Result<Option<Answered>, BatchError> {
+        let Some(stored) = self.store.get(&self.inputs(prepared, mode).key())? else {
+            return Ok(None);
+        };
         let answer = render(&stored.synthesis, &self.archive)?;
         Ok(Some(Answered { stored, answer, fresh: false }))
     }
@@ -382,7 +425,7 @@ impl Library {
     /// Asks the engine of a mode, and keeps what comes of it.
     fn answer(
         &self,
-        prepared: &Prepared<'_>,
+        prepared: &Looked<'_>,
         mode: Mode,
         watch: &dyn Fn(&'static str),
     ) -> Result<Answered, BatchError> {
@@ -401,7 +444,10 @@ impl Library {
         let engine: &dyn Engine = match self.decisions_of(mode) {
             Some(decisions) => {
                 let engine = Lazy::Closed(&open);
-                remembering = Remembering { identity: &identity, engine, decisions };
+                let reproducible = self.model_settings(mode).reproducible;
+                let begun = OnceLock::new();
+                remembering =
+                    Remembering { identity: &identity, engine, decisions, reproducible, begun };
                 &remembering
             }
             None => {
@@ -413,15 +459,15 @@ impl Library {
         self.save_decisions()?;
         let synthesis = synthesis?;
         let answer = render(&synthesis, &self.archive)?;
-        let key = self.key(prepared, mode);
-        let stored = Stored { key, computed_on: today(), synthesis };
+        let inputs = self.inputs(prepared, mode);
+        let stored = Stored { key: inputs.key(), computed_on: today(), synthesis, inputs };
         self.store.put(&stored)?;
         Ok(Answered { stored, answer, fresh: true })
     }
 
     fn synthesis(
         &self,
-        prepared: &Prepared<'_>,
+        prepared: &Looked<'_>,
         engine: &dyn Engine,
         mode: Mode,
         watch: &dyn Fn(&'static str),
@@ -439,7 +485,7 @@ impl Library {
             deadline: Deadline::after(self.allowed(mode)),
             watch,
         };
-        let asked = Asked { text: &prepared.question, language: prepared.language };
+        let asked = Asked { text: &prepared.question, language: &prepared.language };
         synthesize(asked, &prepared.candidates, self.corpus(), &means)
     }
 
@@ -466,10 +512,14 @@ impl Library {
     }
 
     fn allowed(&self, mode: Mode) -> Duration {
-        Duration::from_secs(match mode {
-            Mode::Full => self.pipeline.language_model.deadline_seconds,
-            Mode::Degraded => degraded(&self.pipeline).deadline_seconds,
-        })
+        Duration::from_secs(self.model_settings(mode).deadline_seconds)
+    }
+
+    fn model_settings(&self, mode: Mode) -> &LanguageModel {
+        match mode {
+            Mode::Full => &self.pipeline.language_model,
+            Mode::Degraded => degraded(&self.pipeline),
+        }
     }
 
     /// How like the question each of some texts is that stand under the headings `above`.
@@ -510,9 +560,10 @@ impl Library {
 
     /// Writes the decisions taken since the last time.
     fn save_decisions(&self) -> Result<(), BatchError> {
-        if let Some((full, degraded)) = &self.decisions {
-            full.lock().unwrap_or_else(PoisonError::into_inner).save()?;
-            degraded.lock().unwrap_or_else(PoisonError::into_inner).save()?;
+        for mode in [Mode::Full, Mode::Degraded] {
+            if let Some(decisions) = self.decisions_of(mode) {
+                decisions.lock().unwrap_or_else(PoisonError::into_inner).save()?;
+            }
         }
         Ok(())
     }
@@ -526,6 +577,16 @@ impl Library {
             vectors.put(question_key(&question), vector.clone());
         }
         Ok(vector)
+    }
+
+    /// Puts everything that was added to vectors and decisions in its place.
+    pub fn fold(&self) -> Result<(), BatchError> {
+        for mode in [Mode::Full, Mode::Degraded] {
+            if let Some(decisions) = self.decisions_of(mode) {
+                decisions.lock().unwrap_or_else(PoisonError::into_inner).fold()?;
+            }
+        }
+        Ok(self.vectors.lock().unwrap_or_else(PoisonError::into_inner).fold()?)
     }
 
     /// Writes the vectors of the questions that were remembered.
@@ -615,7 +676,8 @@ pub fn calibrated(
     }
 }
 
-fn question_key(question: &str) -> String {
+/// The key under which the vector of a question is kept.
+pub(crate) fn question_key(question: &str) -> String {
     format!("query:{}", sha256_hex(question.as_bytes()))
 }
 
@@ -623,11 +685,4 @@ fn question_key(question: &str) -> String {
 pub fn normalise(question: &str) -> String {
     let composed: String = question.nfc().collect();
     composed.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Today, as `2026-11-30` (UTC).
-fn today() -> String {
-    let mut text = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    text.truncate(10);
-    text
 }

@@ -49,6 +49,12 @@ pub struct Pipeline {
     /// How the live server behaves.
     #[serde(default)]
     pub server: LiveServer,
+    /// When a night's work is not published, and what else governs it.
+    #[serde(default)]
+    pub nightly: Nightly,
+    /// How work is sent to a Slurm cluster.
+    #[serde(default)]
+    pub cluster: Cluster,
     /// The collections, in the order in which they are listed.
     #[serde(rename = "collection")]
     pub collections: Vec<Collection>,
@@ -82,6 +88,9 @@ pub struct Embedding {
     /// Threads; all cores when not given.
     #[serde(default)]
     pub threads: Option<usize>,
+    /// Passages embedded together and then saved: what a killed run loses at most.
+    #[serde(default = "default_chunk")]
+    pub chunk: usize,
     /// What computes: "cpu", or "cuda" where the program was built with that feature.
     #[serde(default)]
     pub compute: Compute,
@@ -114,6 +123,11 @@ pub struct LanguageModel {
     /// Whether these are kept on disk, in the folder of the work, from one run to the next.
     #[serde(default)]
     pub keep_states: bool,
+    /// Whether the model forgets one question before the next, so that the same inputs give the same
+    /// bytes in any order and on any number of machines; costs the tokens that questions share. Of a
+    /// server this cannot be demanded.
+    #[serde(default = "yes")]
+    pub reproducible: bool,
     /// Layers that a graphics card computes, in a program built with the feature `cuda`.
     #[serde(default)]
     pub gpu_layers: u32,
@@ -158,6 +172,14 @@ pub struct ModelServer {
     /// Seconds until any answer is complete.
     #[serde(default)]
     pub whole_seconds: Option<u64>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn default_chunk() -> usize {
+    512
 }
 
 fn default_context() -> usize {
@@ -233,6 +255,64 @@ impl Retrieval {
 pub struct Questions {
     /// The editors' list.
     pub file: PathBuf,
+    /// What readers asked, as JSON Lines with `lang`, `question` and `count`: of two questions of the
+    /// same priority, the one asked more often is answered first.
+    #[serde(default)]
+    pub asked: Option<PathBuf>,
+}
+
+/// What governs a night's work. The shares are from 0 to 1; beyond one of them, nothing is published
+/// and the run says why.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Nightly {
+    /// Share of the questions asked that may fail.
+    pub failures: f64,
+    /// Share of the answers in the last release that may turn into "insufficient".
+    pub insufficient: f64,
+    /// Share of the passages of the last release that may be gone.
+    pub removed: f64,
+    /// A small model in this process that answers when no server can be reached; without one the
+    /// questions wait.
+    pub degraded_model: Option<String>,
+}
+
+impl Default for Nightly {
+    fn default() -> Self {
+        Nightly { failures: 0.25, insufficient: 0.25, removed: 0.25, degraded_model: None }
+    }
+}
+
+/// How work is sent to a Slurm cluster. The folders of the pipeline must be on a file system that
+/// all its machines share.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Cluster {
+    /// Further lines for every job, as `--partition=gpu` or `--gres=gpu:1`.
+    pub options: Vec<String>,
+    /// The same, for the jobs that embed and answer only.
+    pub shard_options: Vec<String>,
+    /// Shell commands before the program, as `module load cuda`.
+    pub setup: Vec<String>,
+    /// What the program is called through, as `apptainer exec --nv florilegium.sif`.
+    pub container: String,
+    /// The program on the machines of the cluster; the one that submits, when not given.
+    pub program: Option<String>,
+    /// How often a shard that dies is submitted again.
+    pub attempts: u32,
+}
+
+impl Default for Cluster {
+    fn default() -> Self {
+        Cluster {
+            options: Vec::new(),
+            shard_options: Vec::new(),
+            setup: Vec::new(),
+            container: String::new(),
+            program: None,
+            attempts: 3,
+        }
+    }
 }
 
 /// Why a pipeline file cannot be used.
@@ -291,6 +371,7 @@ impl Pipeline {
             .chain(&mut pipeline.server.question_log)
             .chain(&mut pipeline.language_model.calibration)
             .chain(pipeline.degraded_model.iter_mut().filter_map(|m| m.calibration.as_mut()))
+            .chain(&mut pipeline.questions.asked)
             .chain(pipeline.language_model.servers.iter_mut().filter_map(|s| s.key_file.as_mut()))
             .chain(pipeline.collections.iter_mut().flat_map(|collection| {
                 [&mut collection.path].into_iter().chain(&mut collection.metadata)
@@ -387,6 +468,25 @@ impl Pipeline {
                 "language_model.shelf_megabytes",
                 format!("{}: choose 0 to 1048576", self.language_model.shelf_megabytes),
             );
+        }
+        if !(1..=65536).contains(&self.embedding.chunk) {
+            return fault(
+                "embedding.chunk",
+                format!("{}: choose 1 to 65536", self.embedding.chunk),
+            );
+        }
+        for (field, value) in [
+            ("nightly.failures", self.nightly.failures),
+            ("nightly.insufficient", self.nightly.insufficient),
+            ("nightly.removed", self.nightly.removed),
+        ] {
+            if !(0.0..=1.0).contains(&value) {
+                return fault(field, format!("{value}: a share is between 0 and 1"));
+            }
+        }
+        let lines = [&self.cluster.options, &self.cluster.shard_options, &self.cluster.setup];
+        if lines.into_iter().flatten().any(|line| line.contains('\n')) {
+            return fault("cluster", "a line break in an option; give one line an entry".into());
         }
         let mut urls = BTreeSet::new();
         for server in &self.language_model.servers {

@@ -1,21 +1,15 @@
 //! The batch run: read, embed, index, answer every published question. Only what changed is computed.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
-
-use florilegium_files::lock::Lock;
-use florilegium_llm::{Cost, LlmError};
-use florilegium_questions::{Known, Question, QuestionList, Status};
+use florilegium_llm::Cost;
+use florilegium_questions::{Known, Question, QuestionList};
 use florilegium_synthesis::answer::Answer;
-use florilegium_synthesis::{StageFailed, render};
 use serde::Serialize;
 
 use crate::error::BatchError;
+use crate::history::{Outcome, QuestionRecord};
 use crate::ingest::Built;
-use crate::library::Library;
+use crate::night::{Night, Options, night};
 use crate::pipeline::{PAGE_LANGUAGES, Pipeline};
-use crate::progress;
-use crate::wordings::Wordings;
 
 /// A curated question and its answer.
 #[derive(Debug, Clone)]
@@ -63,14 +57,10 @@ pub struct RunReport {
 
 /// The result of a run.
 pub struct Run {
-    /// The library, open.
-    pub library: Library,
-    /// The published questions with their answers, in the order of the list.
-    pub curated: Vec<Curated>,
+    /// The library, the answers, and the lock until they are published.
+    pub night: Night,
     /// What the run did.
     pub report: RunReport,
-    /// Held until the run is published.
-    pub lock: Lock,
 }
 
 /// Loads the question list of a pipeline, or every fault in it.
@@ -85,90 +75,30 @@ pub fn questions(pipeline: &Pipeline) -> Result<QuestionList, BatchError> {
     Ok(QuestionList::load(&pipeline.questions.file, &known)?)
 }
 
-/// Runs a pipeline up to the answers. When `stop` becomes true, no further question is taken.
-pub fn run(pipeline: Pipeline, stop: &AtomicBool) -> Result<Run, BatchError> {
-    let start = Instant::now();
-    let lock = Lock::take(&pipeline.paths.work.join("lock"))?;
-    // Before any work: a fault in the list should not be found after an hour of embedding.
-    let list = questions(&pipeline)?;
-    let (library, built) = Library::build(pipeline)?;
-    let published: Vec<&Question> =
-        list.questions().iter().filter(|question| question.status == Status::Published).collect();
-    let mut report = RunReport {
-        documents: library.archive.documents().len(),
-        passages: library.archive.passages().len(),
-        built,
-        questions: published.len(),
-        ..RunReport::default()
+/// Runs a pipeline up to the answers. Failures and changes are reported and hold nothing back.
+pub fn run(pipeline: Pipeline) -> Result<Run, BatchError> {
+    let night = night(pipeline, Options { try_all: true, ..Options::default() })?;
+    let record = &night.record;
+    let failed = |question: &QuestionRecord| {
+        let missed = matches!(question.outcome, Outcome::Failed | Outcome::Waiting);
+        let reason = question.error.clone().unwrap_or_else(|| record.notes.join("; "));
+        missed.then(|| (question.id.clone(), reason))
     };
-
-    // The most wanted first; the list's order otherwise.
-    let mut order: Vec<usize> = (0..published.len()).collect();
-    order.sort_by_key(|&at| std::cmp::Reverse(published[at].priority));
-    let mut answers: Vec<Option<Curated>> = vec![None; published.len()];
-    let synthesis = Instant::now();
-    let bar = progress::bar(published.len() as u64, "answering", "questions");
-    for (done, &at) in order.iter().enumerate() {
-        if stop.load(Ordering::Relaxed) {
-            bar.abandon();
-            library.save_vectors()?;
-            return Err(BatchError::Stopped { done, total: published.len() });
-        }
-        answers[at] = answer(&library, published[at], &mut report)?;
-        bar.inc(1);
-    }
-    bar.finish_and_clear();
-    Wordings::open(&library, &list)?;
-    library.save_vectors()?;
-    report.synthesis_seconds = synthesis.elapsed().as_secs_f64();
-    report.seconds = start.elapsed().as_secs_f64();
-    let curated: Vec<Curated> = answers.into_iter().flatten().collect();
-    report.answered = curated.iter().filter(|curated| curated.answer.answered).count();
-    report.insufficient = curated.len() - report.answered;
-    Ok(Run { library, curated, report, lock })
-}
-
-/// Answers one question. When that fails, the last good answer stays, marked stale.
-fn answer(
-    library: &Library,
-    question: &Question,
-    report: &mut RunReport,
-) -> Result<Option<Curated>, BatchError> {
-    library.remember(&question.question)?;
-    match library.ask(&question.question, &question.lang, &question.collections) {
-        Ok(answered) => {
-            if answered.fresh {
-                report.computed += 1;
-                report.cost += answered.stored.synthesis.trace.cost;
-            } else {
-                report.reused += 1;
-            }
-            library.store.set_latest(&question.id, &answered.stored.key)?;
-            Ok(Some(Curated {
-                question: question.clone(),
-                answer: answered.answer,
-                computed_on: answered.stored.computed_on,
-                stale: false,
-            }))
-        }
-        // Without a model every question would fail: that is the run's failure, not a question's.
-        Err(
-            error @ BatchError::Stage(StageFailed::Engine { source: LlmError::Missing(_), .. }),
-        ) => Err(error),
-        Err(error @ (BatchError::Stage(_) | BatchError::Llm(_))) => {
-            tracing::warn!("{}: {error}", question.id);
-            report.failed.push((question.id.clone(), error.to_string()));
-            let Some(stored) = library.store.latest(&question.id)? else { return Ok(None) };
-            // An answer whose sources have changed may no longer be shown.
-            let Ok(answer) = render(&stored.synthesis, &library.archive) else { return Ok(None) };
-            report.stale += 1;
-            Ok(Some(Curated {
-                question: question.clone(),
-                answer,
-                computed_on: stored.computed_on,
-                stale: true,
-            }))
-        }
-        Err(error) => Err(error),
-    }
+    let answered = night.curated.iter().filter(|curated| curated.answer.answered).count();
+    let report = RunReport {
+        documents: night.library.archive.documents().len(),
+        passages: night.library.archive.passages().len(),
+        built: record.built.clone(),
+        questions: record.questions.len(),
+        answered,
+        insufficient: night.curated.len() - answered,
+        computed: record.fresh(),
+        reused: night.curated.iter().filter(|curated| !curated.stale).count() - record.fresh(),
+        failed: record.questions.iter().filter_map(failed).collect(),
+        stale: night.curated.iter().filter(|curated| curated.stale).count(),
+        cost: record.cost,
+        synthesis_seconds: record.synthesis_seconds,
+        seconds: record.seconds,
+    };
+    Ok(Run { night, report })
 }

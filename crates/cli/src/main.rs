@@ -9,7 +9,8 @@ use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 use commands::{
-    ask, audit, eval, explain, info, ingest, llm, models, read_pdf, run, search, serve, show,
+    ask, audit, check, cluster, eval, explain, info, ingest, llm, models, nightly, plan, read_pdf,
+    run, search, serve, show, store, why,
 };
 
 /// Answers questions with nothing but verified quotations from an archive.
@@ -29,6 +30,18 @@ enum Command {
     Models(models::Arguments),
     /// Read, embed and index the archive, answer the curated questions, publish the site.
     Run(run::Arguments),
+    /// A night's work: read, embed, index, plan, answer, audit, publish, report.
+    Nightly(nightly::Arguments),
+    /// The same on a Slurm cluster.
+    Cluster(cluster::Arguments),
+    /// Look at everything a run of a pipeline needs, without running it.
+    Check(check::Arguments),
+    /// Say what a run would do, why, and what it would cost.
+    Plan(plan::Arguments),
+    /// Show what the stored answer to a curated question depends on, and what differs from now.
+    Why(why::Arguments),
+    /// Look after what runs have kept.
+    Store(store::Arguments),
     /// Read what has changed in the archive, and report on every collection.
     Ingest(ingest::Arguments),
     /// Show a passage, or a part of a document, and where it stands in its source.
@@ -66,6 +79,12 @@ fn main() -> ExitCode {
     let done = match arguments.command {
         Command::Models(arguments) => models::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
+        Command::Nightly(arguments) => nightly::run(&arguments),
+        Command::Cluster(arguments) => cluster::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
+        Command::Plan(arguments) => plan::run(&arguments),
+        Command::Why(arguments) => why::run(&arguments),
+        Command::Store(arguments) => store::run(&arguments),
         Command::Ingest(arguments) => ingest::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),
         Command::ReadPdf => read_pdf::run(),

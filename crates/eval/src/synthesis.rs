@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use florilegium_batch::{Decisions, Lazy, Remembering, decide_ahead};
+use florilegium_batch::{Decisions, Remembering, decide_ahead};
 use florilegium_embed::Embedder;
 use florilegium_fold::fold;
 use florilegium_index::{Index, dot};
@@ -96,8 +96,7 @@ pub fn answer(
     cases
         .iter()
         .map(|case| {
-            let remembering =
-                Remembering { identity: engine.identity(), engine: Lazy::Open(engine), decisions };
+            let remembering = Remembering::open(engine, decisions);
             let forth = one(case, index, asking, &remembering, false);
             let back = one(case, index, asking, &remembering, true);
             result(case, asking, forth, back)

@@ -117,7 +117,35 @@ pub fn temporary_beside(path: &Path) -> Result<PathBuf, FileError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     // A file name may have 255 bytes: a long one is cut, at a character.
     let stem: String = name.chars().take(40).collect();
-    Ok(folder.join(format!(".{stem}.{}.{number}.tmp", std::process::id())))
+    Ok(folder.join(format!(".{stem}.{}@{}.{number}.tmp", std::process::id(), lock::host())))
+}
+
+/// Removes the temporary files below `folder` that killed processes of this machine have left; gives
+/// how many. What cannot be read or removed stays.
+pub fn sweep(folder: &Path) -> usize {
+    let mut swept = 0;
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_folder {
+            swept += sweep(&entry.path());
+        } else if entry.file_name().to_str().is_some_and(is_left_over) {
+            swept += usize::from(fs::remove_file(entry.path()).is_ok());
+        }
+    }
+    swept
+}
+
+/// Whether a file name is that of a temporary file whose process on this machine is gone.
+fn is_left_over(name: &str) -> bool {
+    let inner = name.strip_prefix('.').and_then(|name| name.strip_suffix(".tmp"));
+    let owner = inner.and_then(|inner| inner.rsplit_once('.')).map(|(rest, _)| rest);
+    // A host may have dots in its name; a number has none.
+    let Some((before, host)) = owner.and_then(|owner| owner.rsplit_once('@')) else { return false };
+    let process = before.rsplit('.').next().and_then(|process| process.parse::<u32>().ok());
+    host == lock::host()
+        && process.is_some_and(|process| {
+            process != std::process::id() && !Path::new("/proc").join(process.to_string()).exists()
+        })
 }
 
 /// Points the symbolic link `link` at `target` in one step; readers see the old or the new one.
@@ -225,6 +253,23 @@ mod tests {
         fs::write(&file, b"").unwrap();
         let message = write_atomic(&file.join("x"), b"").unwrap_err().to_string();
         assert!(message.contains("file") && message.contains("choose another path"), "{message}");
+    }
+
+    #[test]
+    fn only_what_dead_processes_of_this_machine_left_is_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("deep");
+        create_dir(&deep).unwrap();
+        let here = lock::host();
+        let own = temporary_beside(&deep.join("mine")).unwrap();
+        fs::write(&own, b"").unwrap();
+        let dead = deep.join(format!(".answer.4194999@{here}.0.tmp"));
+        fs::write(&dead, b"").unwrap();
+        let others = [".answer.4194999@elsewhere-x.0.tmp", ".x.tmp", "answer", ".4194999.tmp"];
+        others.iter().for_each(|name| fs::write(deep.join(name), b"").unwrap());
+        assert_eq!(sweep(folder.path()), 1);
+        assert!(own.exists() && !dead.exists());
+        assert!(others.iter().all(|name| deep.join(name).exists()));
     }
 
     #[test]

@@ -28,7 +28,7 @@ const HEADER: usize = 60;
 const SUMMED: usize = 28;
 
 /// One binary format of the project.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Format {
     /// Eight bytes that name the format.
     pub magic: [u8; 8],
@@ -57,7 +57,7 @@ pub fn encode<T: Serialize>(format: Format, value: &T) -> Result<Vec<u8>, String
 
 /// The value in the bytes of a record, or what is wrong with them.
 pub fn decode<T: DeserializeOwned>(format: Format, bytes: &[u8]) -> Result<T, String> {
-    let Some((header, packed)) = bytes.split_at_checked(HEADER) else {
+    let Some((header, _)) = bytes.split_at_checked(HEADER) else {
         return Err(format!("truncated: {} bytes, a header has {HEADER}", bytes.len()));
     };
     if header[..8] != format.magic {
@@ -70,6 +70,26 @@ pub fn decode<T: DeserializeOwned>(format: Format, bytes: &[u8]) -> Result<T, St
             format.version
         ));
     }
+    let (_, plain) = unpack(bytes)?;
+    let (value, read) = bincode::serde::decode_from_slice(&plain, config())
+        .map_err(|e| format!("damaged (bincode: {e})"))?;
+    if read != plain.len() {
+        return Err(format!("{} bytes left over", plain.len() - read));
+    }
+    Ok(value)
+}
+
+/// The format of a record, whatever it holds, once its checksum and lengths have been found right.
+pub fn examine(bytes: &[u8]) -> Result<Format, String> {
+    unpack(bytes).map(|(format, _)| format)
+}
+
+/// The format and the payload of a record whose checksum and lengths are right.
+fn unpack(bytes: &[u8]) -> Result<(Format, Vec<u8>), String> {
+    let Some((header, packed)) = bytes.split_at_checked(HEADER) else {
+        return Err(format!("truncated: {} bytes, a header has {HEADER}", bytes.len()));
+    };
+    let format = Format { magic: field(header, 0), version: u32::from_le_bytes(field(header, 8)) };
     let stored = u64::from_le_bytes(field(header, 12));
     if stored != packed.len() as u64 {
         return Err(format!("truncated: {} bytes of {stored}", packed.len()));
@@ -88,12 +108,7 @@ pub fn decode<T: DeserializeOwned>(format: Format, bytes: &[u8]) -> Result<T, St
     if plain.len() as u64 != unpacked {
         return Err(format!("unpacks to {} bytes, not {unpacked}", plain.len()));
     }
-    let (value, read) = bincode::serde::decode_from_slice(&plain, config())
-        .map_err(|e| format!("damaged (bincode: {e})"))?;
-    if read != plain.len() {
-        return Err(format!("{} bytes left over", plain.len() - read));
-    }
-    Ok(value)
+    Ok((format, plain))
 }
 
 /// Writes `value` to `path` as a record of `format`, atomically.
@@ -143,12 +158,20 @@ mod tests {
             let at = at.index(bytes.len());
             bytes[at] ^= 1_u8 << bit;
             prop_assert!(decode::<Vec<u16>>(FORMAT, &bytes).is_err());
+            prop_assert!(examine(&bytes).is_err());
         }
 
         #[test]
         fn foreign_bytes_are_refused(bytes in any::<Vec<u8>>()) {
             prop_assert!(decode::<Vec<u16>>(FORMAT, &bytes).is_err());
+            prop_assert!(examine(&bytes).is_err());
         }
+    }
+
+    #[test]
+    fn a_record_is_examined_without_knowing_what_it_holds() {
+        let bytes = encode(Format { version: 7, ..FORMAT }, &"anything").unwrap();
+        assert_eq!(examine(&bytes).unwrap(), Format { version: 7, ..FORMAT });
     }
 
     #[test]

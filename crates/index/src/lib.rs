@@ -173,6 +173,12 @@ impl Index {
         Self::open_with(path, &origin, |_| Ok(true))
     }
 
+    /// Whether every file of the index in a folder is as it was written, whatever it was made from.
+    pub fn verify(path: &Path) -> Result<(), IndexError> {
+        let manifest: Manifest = record::load(&path.join(MANIFEST), FORMAT)?;
+        Self::open(path, &manifest.origin).map(drop)
+    }
+
     /// Opens the index in the folder `path`, if it was made from `expected`.
     pub fn open(path: &Path, expected: &Origin) -> Result<Self, IndexError> {
         let is_whole = |file: &Path| {

@@ -198,6 +198,11 @@ pub trait Engine: Send + Sync {
         Vec::new()
     }
 
+    /// Forgets what it was asked before, as far as it can: what it has in memory changes the last
+    /// digits of what it says. Called between questions whose answers must be the same bytes in
+    /// whatever order, and on however many machines, they are asked.
+    fn forget(&self) {}
+
     /// How many calls are worth making at the same time.
     fn slots(&self) -> usize {
         1

@@ -105,6 +105,7 @@ pub struct Local {
 enum Call {
     Decide(Vec<Decision>, Deadline, Sender<Reply>),
     Write(Generation, Deadline, Sender<Result<Generated, LlmError>>),
+    Forget,
 }
 
 type Reply = Result<(Vec<Judgement>, Cost), LlmError>;
@@ -163,6 +164,13 @@ impl Engine for Local {
 
     fn facts(&self) -> Vec<Facts> {
         vec![self.facts.clone()]
+    }
+
+    fn forget(&self) {
+        if let Some(calls) = &self.calls {
+            // A worker that has ended says so at the next question.
+            let _ = calls.send(Call::Forget);
+        }
     }
 }
 
@@ -227,6 +235,10 @@ fn work(config: &LocalConfig, waiting: &Receiver<Call>, ready: &Sender<Result<us
                     }
                     Call::Write(generation, deadline, reply) => {
                         let _ = reply.send(session.write(&generation, deadline));
+                    }
+                    Call::Forget => {
+                        session.forget_all();
+                        session.shelf = Shelf::new(config.shelf);
                     }
                 }
             }

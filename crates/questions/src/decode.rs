@@ -1,5 +1,7 @@
 //! Bytes to text.
 
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+
 use crate::fault::Faults;
 
 const SAVE_AS: &str = "save the list again as \"CSV UTF-8\" (in LibreOffice: Save As, Edit filter settings, Unicode (UTF-8))";
@@ -25,19 +27,30 @@ fn utf8(bytes: &[u8], faults: &mut Faults) -> Option<String> {
             let line = before.split(|&byte| byte == b'\n').count();
             let byte = bytes.get(at).copied().unwrap_or_default();
             let zeros = bytes.iter().filter(|&&byte| byte == 0).count();
-            let guess = if zeros > bytes.len() / 4 {
-                "UTF-16 without a byte order mark"
-            } else {
-                "a Windows code page (1252, 1253 or another)"
-            };
+            if zeros > bytes.len() / 4 {
+                faults.row(
+                    line,
+                    format!("the byte 0x{byte:02X} is not UTF-8: the file seems to be in UTF-16 without a byte order mark"),
+                    SAVE_AS,
+                );
+                return None;
+            }
+            let page = code_page(bytes);
             faults.row(
                 line,
-                format!("the byte 0x{byte:02X} is not UTF-8: the file seems to be in {guess}"),
-                SAVE_AS,
+                format!("the byte 0x{byte:02X} is not UTF-8: the file seems to be in the code page {page}"),
+                format!("{SAVE_AS}, or convert it: iconv -f {page} -t UTF-8 OLD > NEW, and read the result"),
             );
             None
         }
     }
+}
+
+/// The code page that a text which is not UTF-8 is most likely in, as `iconv` calls it.
+fn code_page(bytes: &[u8]) -> String {
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    detector.feed(bytes, true);
+    detector.guess(None, Utf8Detection::Deny).name().to_uppercase()
 }
 
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16, faults: &mut Faults) -> Option<String> {

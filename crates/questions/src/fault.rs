@@ -1,7 +1,7 @@
 //! What is wrong with a question list.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// One fault in a question list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +90,20 @@ impl Faults {
         self.push(Some(row), Some(column.to_owned()), problem.into(), remedy.into());
     }
 
+    /// A whole column.
+    pub(crate) fn column(
+        &mut self,
+        column: &str,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        self.push(None, Some(column.to_owned()), problem.into(), remedy.into());
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     fn push(
         &mut self,
         row: Option<usize>,
@@ -102,6 +116,10 @@ impl Faults {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.faults.is_empty()
+    }
+
+    pub(crate) fn into_warnings(self) -> Vec<Fault> {
+        self.faults
     }
 
     pub(crate) fn into_errors(mut self) -> QuestionErrors {

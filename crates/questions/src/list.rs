@@ -1,28 +1,21 @@
 //! Reading and checking the list.
 
 use std::collections::HashMap;
-use std::io::Cursor;
 use std::path::Path;
-use std::sync::Arc;
 
 use florilegium_fold::fold;
-use polars::prelude::{
-    CsvParseOptions, CsvReadOptions, DataFrame, DataType, PlSmallStr, PolarsResult, Schema,
-    SerReader,
-};
 use serde::Serialize;
-use unicode_normalization::UnicodeNormalization;
 
+use crate::alike::alike;
 use crate::check::{LIMIT, QuestionProblem, check_question, is_control};
-use crate::decode::decode;
-use crate::fault::{Faults, QuestionErrors};
-use crate::rows::{self, Layout, Row};
+use crate::fault::{Fault, Faults, QuestionErrors};
+use crate::table::Kind;
 
 /// A list larger than this is taken for another file.
 const LARGEST_FILE: u64 = 64 << 20;
 
-const REQUIRED: [&str; 3] = ["id", "lang", "question"];
-const COLUMNS: [&str; 9] =
+pub(crate) const REQUIRED: [&str; 3] = ["id", "lang", "question"];
+pub(crate) const COLUMNS: [&str; 9] =
     ["id", "lang", "question", "variants", "tags", "status", "priority", "note", "collections"];
 
 /// Whether a question is shown.
@@ -77,6 +70,8 @@ pub struct QuestionList {
     /// By language and folded wording, variants included.
     #[serde(skip)]
     wordings: HashMap<(String, String), usize>,
+    #[serde(skip)]
+    warnings: Vec<Fault>,
 }
 
 impl QuestionList {
@@ -103,11 +98,17 @@ impl QuestionList {
         }
         let wordings = wordings(&questions, &mut faults);
         if faults.is_empty() {
+            let warnings = warnings(&questions, faults.path());
             let questions = questions.into_iter().map(|(_, question)| question).collect();
-            Ok(QuestionList { questions, wordings })
+            Ok(QuestionList { questions, wordings, warnings })
         } else {
             Err(faults.into_errors())
         }
+    }
+
+    /// What an editor should look at, and which is no fault: questions that are nearly the same.
+    pub fn warnings(&self) -> &[Fault] {
+        &self.warnings
     }
 
     /// The questions, in file order.
@@ -139,87 +140,42 @@ fn bytes(path: &Path) -> Result<Vec<u8>, (String, &'static str)> {
 }
 
 fn read<S: AsRef<str>>(bytes: &[u8], known: &Known<'_, S>, faults: &mut Faults) -> Numbered {
-    let Some(text) = decode(bytes, faults) else { return Vec::new() };
-    if text.trim().is_empty() {
-        faults.file(
-            "the file is empty",
-            format!("begin it with a header row: {}", COLUMNS.join(",")),
-        );
-        return Vec::new();
-    }
-    let separator = rows::separator(&text, &COLUMNS);
-    let Some((header, rest)) = rows::header(&text, separator, faults) else { return Vec::new() };
-    check_header(&header, faults);
-    let place = |name: &str| header.iter().position(|column| column == name);
-    let layout = Layout { separator, names: &header };
-    let rows = rows::rows(rest, &layout, faults);
-    if rows.is_empty() {
-        return Vec::new();
-    }
-    let frame = match frame(&rows, &layout) {
-        Ok(frame) if frame.height() == rows.len() => frame,
-        Ok(frame) => {
-            let problem = format!("{} rows were read as {}", rows.len(), frame.height());
-            faults.file(problem, "save the list again from a spreadsheet");
-            return Vec::new();
-        }
-        Err(error) => {
-            let problem = format!("the rows cannot be read: {error}");
-            faults.file(problem, "save the list again from a spreadsheet");
-            return Vec::new();
-        }
-    };
-    let cell = |row: usize, name: &str| -> Option<String> {
-        let column = frame.columns().get(place(name)?)?.str().ok()?;
-        Some(column.get(row).unwrap_or_default().trim().nfc().collect())
-    };
-    let mut questions = Vec::with_capacity(rows.len());
-    for (at, row) in rows.iter().enumerate() {
-        let mut checker = Checker { row: row.number, faults, cell: |name: &str| cell(at, name) };
-        questions.push((row.number, checker.question(known)));
+    let kind = Kind::of(faults.path(), bytes);
+    let Some(table) = kind.read(bytes, faults) else { return Vec::new() };
+    let mut questions = Vec::with_capacity(table.rows.len());
+    for (at, (number, _)) in table.rows.iter().enumerate() {
+        let cell = |name: &str| table.cell(at, name);
+        let mut checker = Checker { row: *number, faults, cell };
+        questions.push((*number, checker.question(known)));
     }
     questions
 }
 
-fn check_header(header: &[String], faults: &mut Faults) {
-    for required in REQUIRED {
-        if !header.iter().any(|name| name == required) {
-            faults.cell(1, required, "this column is missing", "add it to the header row");
-        }
+/// Questions that are nearly the same as one before them.
+fn warnings(questions: &Numbered, path: &Path) -> Vec<Fault> {
+    let mut warned = Faults::new(path.to_owned());
+    let shown_ones: Vec<&(usize, Question)> =
+        questions.iter().filter(|(_, question)| question.status != Status::Retired).collect();
+    let texts: Vec<(&str, &str)> =
+        shown_ones.iter().map(|(_, q)| (q.lang.as_str(), q.question.as_str())).collect();
+    for (first, second) in alike(&texts) {
+        let (Some((row, one)), Some((second, other))) =
+            (shown_ones.get(first), shown_ones.get(second))
+        else {
+            continue;
+        };
+        warned.cell(
+            *second,
+            "question",
+            format!(
+                "\"{}\" is nearly the question of row {row} ({})",
+                shown(&other.question),
+                one.id
+            ),
+            "if they ask the same, make one a variant of the other",
+        );
     }
-    for (at, name) in header.iter().enumerate() {
-        if name.is_empty() {
-            faults.row(
-                1,
-                format!("column {} has no name", at + 1),
-                "name it or remove it, with the separator before it",
-            );
-        } else if !COLUMNS.contains(&name.as_str()) {
-            let remedy = format!("remove or rename it; the columns are {}", COLUMNS.join(", "));
-            faults.cell(1, &shown(name), "this column is not known", remedy);
-        } else if header.iter().take(at).any(|earlier| earlier == name) {
-            faults.cell(1, name, "this column is there twice", "remove one of them");
-        }
-    }
-}
-
-/// Reads sound rows, every value as a string: nothing is guessed from what the first rows look like.
-fn frame(rows: &[Row<'_>], layout: &Layout<'_>) -> PolarsResult<DataFrame> {
-    let mut text = String::with_capacity(rows.iter().map(|row| row.text.len() + 1).sum());
-    for row in rows {
-        text.push_str(row.text);
-        text.push('\n');
-    }
-    // By number, for the names in the file may be wrong.
-    let columns = (0..layout.names.len())
-        .map(|at| (PlSmallStr::from_string(format!("column {at}")), DataType::String));
-    let separator = u8::try_from(layout.separator).unwrap_or(b',');
-    CsvReadOptions::default()
-        .with_has_header(false)
-        .with_schema(Some(Arc::new(Schema::from_iter(columns))))
-        .with_parse_options(CsvParseOptions::default().with_separator(separator))
-        .into_reader_with_file_handle(Cursor::new(text.into_bytes()))
-        .finish()
+    warned.into_warnings()
 }
 
 /// Checks the cells of one row. `cell` gives the trimmed value, None where there is no such column.
@@ -438,12 +394,12 @@ fn split(value: &str, separators: fn(char) -> bool) -> Vec<String> {
     value.split(separators).map(str::trim).filter(|s| !s.is_empty()).map(str::to_owned).collect()
 }
 
-fn join<S: AsRef<str>>(names: &[S]) -> String {
+pub(crate) fn join<S: AsRef<str>>(names: &[S]) -> String {
     names.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ")
 }
 
 /// A value as a message may show it: short and without invisible characters.
-fn shown(value: &str) -> String {
+pub(crate) fn shown(value: &str) -> String {
     let mut shown: String = value.chars().filter(|&c| !is_control(c)).take(60).collect();
     if value.chars().count() > 60 {
         shown.push('…');

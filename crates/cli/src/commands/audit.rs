@@ -25,17 +25,59 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Audit {
+pub(super) struct Audit {
     pages: usize,
-    checked: usize,
-    failed: Vec<Failure>,
+    pub(super) checked: usize,
+    pub(super) failed: Vec<Failure>,
 }
 
 #[derive(Debug, Serialize)]
-struct Failure {
+pub(super) struct Failure {
     page: String,
     document: String,
     why: String,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}: {}", self.page, self.document, self.why)
+    }
+}
+
+/// Checks every quotation on some pages against the original files, read anew.
+pub(super) struct Auditor<'a> {
+    sources: Sources<'a>,
+    pub(super) audit: Audit,
+}
+
+impl<'a> Auditor<'a> {
+    pub(super) fn new(pipeline: &'a Pipeline) -> Self {
+        let sources = Sources { pipeline, read: HashMap::new() };
+        Auditor { sources, audit: Audit::default() }
+    }
+
+    /// Checks one page.
+    pub(super) fn page(&mut self, page: &str, html: &str) {
+        let Auditor { sources, audit } = self;
+        audit.pages += 1;
+        let Some(quotations) = shown_quotations(html) else {
+            audit.checked += 1;
+            let why = "it holds something like a quotation that cannot be read".to_owned();
+            audit.failed.push(Failure { page: page.to_owned(), document: String::new(), why });
+            return;
+        };
+        for quotation in quotations {
+            audit.checked += 1;
+            let found = sources.slice(&quotation.document, quotation.start, quotation.end);
+            let why = match found {
+                Ok(text) if text == quotation.text => continue,
+                Ok(text) => format!("the page shows {:?}, the source has {text:?}", quotation.text),
+                Err(why) => why,
+            };
+            let page = page.to_owned();
+            audit.failed.push(Failure { page, document: quotation.document, why });
+        }
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
@@ -51,35 +93,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     html_files(&folder, &mut pages)?;
     pages.sort_unstable();
 
-    let mut sources = Sources { pipeline: &pipeline, read: HashMap::new() };
-    let mut audit = Audit::default();
+    let mut auditor = Auditor::new(&pipeline);
     for path in pages {
         let page = path.strip_prefix(&folder).unwrap_or(&path).display().to_string();
         let html =
             fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        audit.pages += 1;
-        let Some(quotations) = shown_quotations(&html) else {
-            audit.checked += 1;
-            let why = "it holds something like a quotation that cannot be read".to_owned();
-            audit.failed.push(Failure { page, document: String::new(), why });
-            continue;
-        };
-        for quotation in quotations {
-            audit.checked += 1;
-            let found = sources.slice(&quotation.document, quotation.start, quotation.end);
-            let why = match found {
-                Ok(text) if text == quotation.text => continue,
-                Ok(text) => format!("the page shows {:?}, the source has {text:?}", quotation.text),
-                Err(why) => why,
-            };
-            audit.failed.push(Failure { page: page.clone(), document: quotation.document, why });
-        }
+        auditor.page(&page, &html);
     }
+    let Auditor { sources, audit } = auditor;
     if arguments.json {
         print_json(&audit)?;
     } else {
         for failure in &audit.failed {
-            print(&format!("{}: {}: {}\n", failure.page, failure.document, failure.why))?;
+            print(&format!("{failure}\n"))?;
         }
         print(&format!(
             "{} pages, {} quotations checked against {} original files, {} failed\n",

@@ -255,7 +255,8 @@ fn answer_all(arguments: &AnsweringArguments) -> Result<Answered> {
         let found = cases(set, sampling, &embedder, &mut vectors, &arguments.work.join("index"))?;
         let bar = indicatif::ProgressBar::new(0);
         bar.set_message(set.display().to_string());
-        let counted = Counted { engine: engine.as_ref(), bar: &bar };
+        let done = |count: usize| bar.inc(count as u64);
+        let counted = Counted { engine: engine.as_ref(), done: &done };
         let asking = Asking {
             engine: &counted,
             decisions: &decisions,

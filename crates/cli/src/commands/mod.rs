@@ -2,18 +2,24 @@
 
 pub(crate) mod ask;
 pub(crate) mod audit;
+pub(crate) mod check;
+pub(crate) mod cluster;
 pub(crate) mod eval;
 pub(crate) mod explain;
 pub(crate) mod info;
 pub(crate) mod ingest;
 pub(crate) mod llm;
 pub(crate) mod models;
+pub(crate) mod nightly;
+pub(crate) mod plan;
 pub(crate) mod read_pdf;
 pub(crate) mod run;
 pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod show;
 mod site;
+pub(crate) mod store;
+pub(crate) mod why;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -39,6 +45,18 @@ impl PipelineArgument {
     fn open(&self) -> Result<Library> {
         Ok(Library::open(self.load()?)?)
     }
+}
+
+/// On SIGINT and SIGTERM the run stops where nothing is lost; on the second, at once.
+fn stop_on_signals(message: &'static str) -> Result<()> {
+    ctrlc::set_handler(move || {
+        if florilegium_batch::stop::request() {
+            // Whatever was written is whole.
+            std::process::exit(130);
+        }
+        eprintln!("{message}");
+    })
+    .context("cannot handle interrupts")
 }
 
 /// Writes to standard output. A reader that has gone away (`| head`) is no failure.

@@ -2,15 +2,13 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
-use florilegium_batch::{Pipeline, RunReport, run as run_batch};
+use florilegium_batch::{Pipeline, Publication, Run, RunReport, run as run_batch};
 use florilegium_publish::{release, render};
 
-use super::{print, print_json, site};
+use super::{print, print_json, site, stop_on_signals};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -24,31 +22,25 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let pipeline = Pipeline::load(&arguments.pipeline)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let told = stop.clone();
-    ctrlc::set_handler(move || {
-        // The second time, at once: whatever was written is whole.
-        if told.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-        eprintln!("stopping after this question; once more to stop at once");
-    })
-    .context("cannot handle interrupts")?;
-
-    let done = run_batch(pipeline, &stop)?;
-    let site = site::site(&done.library, done.curated);
+    stop_on_signals("stopping after this question; once more to stop at once")?;
+    let Run { mut night, report } = run_batch(pipeline)?;
+    let site = site::site(&night.library, std::mem::take(&mut night.curated));
     let files = render(&site)?;
-    let folder = release(&done.library.pipeline.paths.public, &site.id, &files)?;
-    drop(done.lock);
+    let folder = release(&night.library.pipeline.paths.public, &site.id, &files)?;
+    let reports = std::mem::take(&mut night.library.reports);
+    night.finish(&Publication {
+        release: Some(folder.display().to_string()),
+        ..Publication::default()
+    })?;
 
-    let report = &done.report;
+    let report = &report;
     if arguments.json {
         print_json(
             &serde_json::json!({ "report": report, "published": folder, "files": files.len() }),
         )?;
     } else {
         print(&summary(report))?;
-        for (id, why) in &done.library.reports {
+        for (id, why) in &reports {
             print(&format!(
                 "  {id}: {} documents, {} words, {} files skipped, {} warnings\n",
                 why.documents,

@@ -161,6 +161,147 @@ fn a_windows_code_page_is_refused_with_its_line() {
 }
 
 #[test]
+fn code_pages_are_refused_by_name_with_the_command_that_converts_them() {
+    let greek = "id,lang,question\na,el,".bytes().chain([
+        0xD4, 0xE9, 0x20, 0xE5, 0xDF, 0xED, 0xE1, 0xE9, 0x20, 0xF4, 0xEF, 0x20, 0xF0, 0xE1, 0xEA,
+        0xDD, 0xF4, 0xEF,
+    ]);
+    for (bytes, page) in [
+        (b"id,lang,question\nb,fr,Qu\x92est-ce qu\x92un \xE9diteur ?\n".to_vec(), "WINDOWS-1252"),
+        (greek.collect(), "WINDOWS-1253"),
+    ] {
+        let found = messages(&bytes);
+        let command = format!("iconv -f {page} -t UTF-8");
+        assert!(found[0].contains(page) && found[0].contains(&command), "{found:?}");
+    }
+}
+
+fn load_as(name: &str, bytes: &[u8]) -> Result<QuestionList, QuestionErrors> {
+    QuestionList::parse(bytes, &KNOWN, Faults::new(PathBuf::from(name)))
+}
+
+#[test]
+fn json_lines_say_the_same_as_csv() {
+    let lines = concat!(
+        r#"{"id":"what-apt","lang":"en","question":"What is APT?","variants":["Tell me what APT is","what is apt"],"tags":["apt","tools"],"status":"published","priority":5,"collections":["handbook-en"]}"#,
+        "\n\n",
+        r#"{"id":"quoi","lang":"fr","question":"Qu’est-ce que dpkg, au juste ?","status":"draft","note":"two\n\nparagraphs, \"quoted\""}"#,
+        "\n",
+        r#"{"id":"ti","lang":"el","question":"Τι είναι το APT;","priority":"-1","tags":null}"#,
+    );
+    let list = load_as("list.jsonl", lines.as_bytes()).unwrap();
+    assert_eq!(list.questions(), plain().questions());
+}
+
+#[test]
+fn faults_of_json_lines_come_in_one_pass_with_line_key_and_remedy() {
+    let lines = concat!(
+        r#"{"id":"a","lang":"en","question":"Why?","colour":"red"}"#,
+        "\n",
+        "{broken\n",
+        "[1]\n",
+        r#"{"id":"b","lang":"en"}"#,
+        "\n",
+        r#"{"id":7,"lang":"en","question":"How?","tags":[1],"variants":["a|b"]}"#,
+        "\n",
+    );
+    let errors = load_as("list.jsonl", lines.as_bytes()).unwrap_err();
+    let found: Vec<String> = errors.faults().iter().map(ToString::to_string).collect();
+    for (place, words) in [
+        ("list.jsonl:1: colour:", "not known"),
+        ("list.jsonl:2:", "not JSON"),
+        ("list.jsonl:3:", "no JSON object"),
+        ("list.jsonl:4: question:", "missing"),
+        ("list.jsonl:5: id:", "not a text"),
+        ("list.jsonl:5: tags:", "a list of texts"),
+        ("list.jsonl:5: variants:", "separator |"),
+    ] {
+        assert!(
+            found.iter().any(|f| f.starts_with(place) && f.contains(words)),
+            "{place}: {found:#?}"
+        );
+    }
+}
+
+fn parquet(columns: Vec<polars::prelude::Column>) -> Vec<u8> {
+    let mut frame = polars::prelude::DataFrame::new(columns[0].len(), columns).unwrap();
+    let mut bytes = Vec::new();
+    polars::prelude::ParquetWriter::new(&mut bytes).finish(&mut frame).unwrap();
+    bytes
+}
+
+#[test]
+fn parquet_says_the_same_as_csv_and_its_faults_have_rows_and_columns() {
+    use polars::prelude::Column;
+    let text = |name: &str, cells: [&str; 3]| Column::new(name.into(), cells.as_slice());
+    let sound = parquet(vec![
+        text("id", ["what-apt", "quoi", "ti"]),
+        text("lang", ["en", "fr", "el"]),
+        text("question", ["What is APT?", "Qu’est-ce que dpkg, au juste ?", "Τι είναι το APT;"]),
+        text("variants", ["Tell me what APT is | what is apt", "", ""]),
+        text("tags", ["apt|tools", "", ""]),
+        text("status", ["published", "draft", ""]),
+        Column::new("priority".into(), [Some(5_i64), None, Some(-1)].as_slice()),
+        text("note", ["", "two\n\nparagraphs, \"quoted\"", ""]),
+        text("collections", ["handbook-en", "", ""]),
+    ]);
+    assert_eq!(load_as("list.parquet", &sound).unwrap().questions(), plain().questions());
+    assert!(load_as("named-otherwise", &sound).is_ok(), "known by how it begins");
+
+    let faulty = parquet(vec![
+        text("id", ["a", "a", "c"]),
+        text("lang", ["en", "xx", "el"]),
+        text("question", ["Why?", "How?", ""]),
+        text("shade", ["", "", ""]),
+    ]);
+    let errors = load_as("list.parquet", &faulty).unwrap_err();
+    let found: Vec<String> = errors.faults().iter().map(ToString::to_string).collect();
+    for place in [
+        "list.parquet:1: shade:",
+        "list.parquet:2: lang:",
+        "list.parquet:2: id:",
+        "list.parquet:3: question:",
+    ] {
+        assert!(found.iter().any(|fault| fault.starts_with(place)), "{place}: {found:#?}");
+    }
+    let wrong = parquet(vec![
+        text("id", ["a", "b", "c"]),
+        text("lang", ["en", "en", "en"]),
+        Column::new("question".into(), [1.5_f64, 2.5, 3.5].as_slice()),
+    ]);
+    let message = load_as("list.parquet", &wrong).unwrap_err().to_string();
+    assert!(message.contains("question: this column holds values of the kind"), "{message}");
+}
+
+#[test]
+fn a_damaged_parquet_file_is_refused() {
+    use polars::prelude::Column;
+    let column = |name: &str| Column::new(name.into(), ["a"].as_slice());
+    let sound = parquet(vec![column("id"), column("lang"), column("question")]);
+    for length in [0, 3, 4, 8, sound.len() / 2, sound.len() - 1] {
+        let message = load_as("list.parquet", &sound[..length]).unwrap_err().to_string();
+        assert!(message.starts_with("list.parquet:"), "{message}");
+    }
+}
+
+#[test]
+fn questions_that_are_nearly_the_same_are_warned_of_and_not_refused() {
+    let list = load(
+        b"id,lang,question,status\n\
+          a,en,How do I remove a package from the system?,\n\
+          b,en,How do I remove a packages from the system?,\n\
+          c,en,How do I remove the package from the system?,retired\n",
+    )
+    .unwrap();
+    let warnings: Vec<String> = list.warnings().iter().map(ToString::to_string).collect();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].starts_with("list.csv:3: question:") && warnings[0].contains("row 2 (a)"),
+        "{warnings:?}"
+    );
+}
+
+#[test]
 fn a_file_that_is_not_there_is_named() {
     let message =
         QuestionList::load(Path::new("/nowhere/list.csv"), &KNOWN).unwrap_err().to_string();
@@ -219,6 +360,19 @@ proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let _ = load(&bytes);
+    }
+
+    #[test]
+    fn any_json_lines_and_any_parquet_are_read_or_refused(
+        bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        line in "[\\{\\}\":,a-z\\[\\]0-9 ]{0,60}",
+    ) {
+        let _ = load_as("list.jsonl", &bytes);
+        let _ = load_as("list.jsonl", line.as_bytes());
+        let mut parquet = b"PAR1".to_vec();
+        parquet.extend(&bytes);
+        parquet.extend(b"PAR1");
+        let _ = load_as("list.parquet", &parquet);
     }
 
     #[test]
