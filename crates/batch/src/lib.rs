@@ -3,6 +3,7 @@
 //! [`Pipeline`] is an archive's file; [`Library`] is the archive read, embedded, indexed and ready to
 //! be asked; [`run()`] answers every curated question, computing only what is not in the [`Store`].
 
+mod candidates;
 mod check;
 mod clock;
 mod cluster;
@@ -28,6 +29,7 @@ mod upkeep;
 mod vectors;
 mod wordings;
 
+pub use candidates::{Candidates, Finding, Group, NearestQuestion, candidates, inert};
 pub use check::{Finding, Verdict, check};
 pub use cluster::{ClusterRun, ShardTold, Stage};
 pub use decisions::{Decisions, Lazy, Remembering, decide_ahead};

@@ -247,6 +247,21 @@ impl Library {
         found
     }
 
+    /// The largest share of the question's words, weighed by their rarity, that stand in one of the
+    /// passages found, or above it.
+    pub fn covered(&self, question: &str, found: &[Found<'_>]) -> Result<f32, BatchError> {
+        let texts: Vec<String> = found
+            .iter()
+            .map(|found| {
+                let text = self.archive.text(found.passage).unwrap_or_default();
+                format!("{} {text}", found.passage.headings.join(" "))
+            })
+            .collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let shares = self.index.coverage(question, &texts)?;
+        Ok(shares.into_iter().fold(0.0, f32::max))
+    }
+
     /// Passages found, as they are shown.
     pub fn excerpts(&self, found: &[Found<'_>]) -> Result<Vec<Excerpt>, BatchError> {
         let ids: Vec<String> = found.iter().map(|found| found.passage.id.clone()).collect();
@@ -317,8 +332,13 @@ impl Library {
     }
 
     /// Takes, together and passage by passage, the decisions that these questions (text, language,
-    /// collections) need and that have not been taken. Questions that are answered already need none.
-    pub fn decide_ahead(&self, questions: &[(&str, &str, &[String])]) -> Result<(), BatchError> {
+    /// collections) need and that have not been taken, until `stop` says so. Questions that are answered
+    /// already need none.
+    pub fn decide_ahead(
+        &self,
+        questions: &[(&str, &str, &[String])],
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), BatchError> {
         let configured = configured_mode(&self.pipeline);
         // What a model says depends a little on what stands beside it in a batch.
         if self.decisions.is_none() || self.model_settings(configured).reproducible {
@@ -344,7 +364,7 @@ impl Library {
         };
         let bar = progress::bar(0, "deciding", "decisions");
         let done = |count: usize| bar.inc(count as u64);
-        let counted = progress::Counted { engine: engine.as_ref(), done: &done };
+        let counted = progress::Counted { engine: engine.as_ref(), done: &done, stop };
         let progress = |more: usize| bar.inc_length(more as u64);
         decide_ahead(&counted, decisions, open.len(), self.allowed(mode), &attempt, &progress);
         bar.finish_and_clear();

@@ -213,6 +213,7 @@ struct Shift<'a> {
 impl Shift<'_> {
     fn work<'p>(&mut self, plan: &'p Plan) -> Result<Vec<Told<'p>>, BatchError> {
         let total = plan.count(Action::Answer);
+        self.decide_ahead(plan)?;
         let bar = progress::bar(total as u64, "answering", "questions");
         let mut answers = Vec::with_capacity(plan.questions.len());
         let mut left = 0;
@@ -249,6 +250,36 @@ impl Shift<'_> {
             });
         }
         Ok(answers)
+    }
+
+    /// Takes the decisions of all questions together, passage by passage, where answers need not be the
+    /// same to the byte whatever else was asked.
+    fn decide_ahead(&self, plan: &Plan) -> Result<(), BatchError> {
+        let ours = |planned: &&Planned| {
+            let elsewhere =
+                self.options.shards.as_ref().is_some_and(|s| s.get(&planned.id).is_some());
+            planned.action == Action::Answer && !elsewhere
+        };
+        let questions: Vec<(&str, &str, &[String])> = plan
+            .questions
+            .iter()
+            .filter(ours)
+            .filter_map(|planned| self.list.questions().get(planned.number))
+            .map(|q| (q.question.as_str(), q.lang.as_str(), q.collections.as_slice()))
+            .collect();
+        let deadline = self.options.deadline;
+        let over = || stop::requested() || deadline.is_some_and(|at| Instant::now() >= at);
+        if self.options.answer_nothing {
+            return Ok(());
+        }
+        match self.library.decide_ahead(&questions, &over) {
+            // That the engine is away is told when the first question meets it.
+            Err(BatchError::Llm(error)) => {
+                tracing::debug!("{error}");
+                Ok(())
+            }
+            done => done,
+        }
     }
 
     fn question(

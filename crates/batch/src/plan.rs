@@ -2,7 +2,7 @@
 //! and if not, which of them differ from those of the answer it got last.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use florilegium_files::FileError;
 use florilegium_questions::{Question, QuestionList, Status};
@@ -295,7 +295,8 @@ fn passage_differences(old: &InputsRecord, new: &InputsRecord) -> Option<String>
 }
 
 /// Reads how often readers asked the curated questions: JSON Lines with `lang`, `question` and, if
-/// there is one, `count`. Lines that are none are counted in the log; no file is no requests.
+/// there is one, `count`, in a file or in all files of a folder (the live server writes one a day).
+/// Lines that are none are counted in the log; no file is no requests.
 pub fn frequencies(path: Option<&Path>, list: &QuestionList) -> Result<Frequencies, FileError> {
     #[derive(serde::Deserialize)]
     struct Line {
@@ -305,10 +306,19 @@ pub fn frequencies(path: Option<&Path>, list: &QuestionList) -> Result<Frequenci
     }
     let mut frequencies = Frequencies::new();
     let Some(path) = path else { return Ok(frequencies) };
-    let bytes = match florilegium_files::read(path) {
-        Err(error) if error.is_not_found() => return Ok(frequencies),
-        read => read?,
+    let mut bytes = Vec::new();
+    let mut files: Vec<PathBuf> = match std::fs::read_dir(path) {
+        Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+        Err(_) => vec![path.to_owned()],
     };
+    files.sort();
+    for file in files {
+        match florilegium_files::read(&file) {
+            Err(error) if error.is_not_found() => {}
+            read => bytes.extend(read?),
+        }
+        bytes.push(b'\n');
+    }
     let mut bad = 0;
     for line in String::from_utf8_lossy(&bytes).lines().filter(|line| !line.trim().is_empty()) {
         let Ok(line) = serde_json::from_str::<Line>(line) else {

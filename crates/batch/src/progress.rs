@@ -105,6 +105,8 @@ pub struct Counted<'a> {
     pub engine: &'a dyn Engine,
     /// Hears how many more were taken.
     pub done: &'a (dyn Fn(usize) + Sync),
+    /// Whether no further one is to be taken.
+    pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl Engine for Counted<'_> {
@@ -117,6 +119,9 @@ impl Engine for Counted<'_> {
         decisions: Vec<Decision>,
         deadline: Deadline,
     ) -> Result<(Vec<Judgement>, Cost), LlmError> {
+        if (self.stop)() {
+            return Err(LlmError::Cancelled);
+        }
         let count = decisions.len();
         let decided = self.engine.decide(decisions, deadline);
         (self.done)(count);

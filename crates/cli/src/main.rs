@@ -63,6 +63,8 @@ enum Command {
     ReadPdf,
     /// Check the language-model engines of a pipeline.
     Llm(llm::Arguments),
+    /// For editors: check a list, see what each question got, find what readers ask.
+    Questions(questions::Arguments),
     /// Show how this program was built: version, vector instructions.
     Info(info::Arguments),
 }
@@ -95,6 +97,7 @@ fn main() -> ExitCode {
         Command::Eval(arguments) => eval::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Llm(arguments) => llm::run(&arguments),
+        Command::Questions(arguments) => questions::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
     };
     match done {

@@ -194,9 +194,12 @@ async fn find(
     client: Option<Client>,
 ) -> Result<Found, Response> {
     if let Some(found) = loaded.questions.find(language, question) {
+        state.log.note(language, question, "curated");
         return Ok(Found::Curated(page_of(found)));
     }
     if let Some(kept) = kept(loaded, question, language).await? {
+        let outcome = if kept.answer.answered { "answered" } else { "insufficient" };
+        state.log.note(language, question, outcome);
         return Ok(Found::Kept(Box::new(kept)));
     }
     let corpus = loaded.library.corpus();

@@ -18,7 +18,7 @@ pub(crate) struct QuestionLog {
 #[derive(Serialize)]
 struct Line<'a> {
     day: &'a str,
-    language: &'a str,
+    lang: &'a str,
     question: String,
     outcome: &'a str,
 }
@@ -39,7 +39,7 @@ impl QuestionLog {
         let day: String =
             humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
         let day = day.get(..10).unwrap_or("unknown");
-        let line = Line { day, language, question: fold(question), outcome };
+        let line = Line { day, lang: language, question: fold(question), outcome };
         let append = || -> std::io::Result<()> {
             std::fs::create_dir_all(folder)?;
             let path = folder.join(format!("{day}.jsonl"));
@@ -71,7 +71,7 @@ mod tests {
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(lines.len(), 2);
         let keys: Vec<&String> = lines[0].as_object().unwrap().keys().collect();
-        assert_eq!(keys, ["day", "language", "outcome", "question"]);
+        assert_eq!(keys, ["day", "lang", "outcome", "question"]);
         assert_eq!(lines[0]["question"], fold("ou est l'ete"));
         QuestionLog::off().note("fr", "x", "y");
     }

@@ -256,7 +256,7 @@ fn answer_all(arguments: &AnsweringArguments) -> Result<Answered> {
         let bar = indicatif::ProgressBar::new(0);
         bar.set_message(set.display().to_string());
         let done = |count: usize| bar.inc(count as u64);
-        let counted = Counted { engine: engine.as_ref(), done: &done };
+        let counted = Counted { engine: engine.as_ref(), done: &done, stop: &|| false };
         let asking = Asking {
             engine: &counted,
             decisions: &decisions,

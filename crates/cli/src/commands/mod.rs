@@ -12,6 +12,7 @@ pub(crate) mod llm;
 pub(crate) mod models;
 pub(crate) mod nightly;
 pub(crate) mod plan;
+pub(crate) mod questions;
 pub(crate) mod read_pdf;
 pub(crate) mod run;
 pub(crate) mod search;
