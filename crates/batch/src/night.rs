@@ -5,7 +5,7 @@
 //! what it had not is done by the next run. Nothing that goes wrong with one question, or with the
 //! language model, takes away an answer that was good.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use florilegium_files::lock::{Lock, host};
@@ -135,6 +135,9 @@ pub fn night(pipeline: Pipeline, options: Options) -> Result<Night, BatchError> 
         notes: Vec::new(),
     };
     let answers = shift.work(&plan)?;
+    if let Some(degraded) = &shift.degraded {
+        degraded.fold()?;
+    }
     let Shift { mut failures, notes, .. } = shift;
     failures.retain(|id| list.questions().iter().any(|question| question.id == id));
     record.notes.extend(notes);
@@ -168,7 +171,8 @@ pub fn night(pipeline: Pipeline, options: Options) -> Result<Night, BatchError> 
     let curated: Vec<Curated> = curated.into_iter().map(|(_, curated)| curated).collect();
     if let Some(before) = &before {
         record.removed_passages = before.passages.difference(&published.passages).count() as u64;
-        let gone = before.questions.keys().filter(|id| !published.questions.contains_key(*id));
+        let listed: HashSet<&String> = record.questions.iter().map(|told| &told.id).collect();
+        let gone = before.questions.keys().filter(|id| !listed.contains(id));
         record.retired = gone.cloned().collect();
     }
     let refusals = refusals(&library.pipeline, &record, before.as_ref());
@@ -338,6 +342,11 @@ impl Shift<'_> {
         told: &mut QuestionRecord,
     ) -> Result<Option<Answered>, BatchError> {
         let keep = planned.action == Action::Keep;
+        if keep && let Some(stored) = self.library.store.get(&planned.key)? {
+            let answer = render(&stored.synthesis, &self.library.archive)?;
+            self.failures.clear(&question.id);
+            return Ok(Some(Answered { stored, answer, fresh: false }));
+        }
         if self.away.is_some() && self.degraded.is_none() && !keep {
             told.outcome = Outcome::Waiting;
             return Ok(None);
