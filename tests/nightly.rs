@@ -523,8 +523,16 @@ fn with_the_model_away_questions_wait_with_the_answers_they_had_or_another_model
     assert!(page.unwrap().contains("is the last good one"));
 
     let text = fs::read_to_string(archive.pipeline()).unwrap();
-    let degraded = "[nightly]\ndegraded_model = \"smollm2-135m-instruct-q4\"\n[questions]";
+    let degraded =
+        "[degraded_model]\nmodel = \"smollm2-135m-instruct-q4\"\nthreads = 1\n[questions]";
     fs::write(archive.pipeline(), text.replace("[questions]", degraded)).unwrap();
+    // Not if it is told to wait.
+    let degrades = fs::read_to_string(archive.pipeline()).unwrap();
+    let waits = degrades.replace("[questions]", "[nightly]\nwhen_away = \"wait\"\n[questions]");
+    fs::write(archive.pipeline(), waits).unwrap();
+    let output = nightly(&archive, &[]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    fs::write(archive.pipeline(), degrades).unwrap();
     let output = nightly(&archive, &[]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let report: Value = serde_json::from_str(&stdout(&output)).unwrap();
