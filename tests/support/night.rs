@@ -79,9 +79,7 @@ pub fn kept(archive: &Archive) -> BTreeMap<PathBuf, Vec<u8>> {
     for room in ["answers", "latest", "decisions", "vectors", "index", "failures"] {
         let folder = archive.path("work").join(room);
         if folder.is_dir() {
-            let files = tree(&folder)
-                .into_iter()
-                .filter(|(name, _)| !name.starts_with("..") && !is_words(name));
+            let files = tree(&folder).into_iter().filter(|(name, _)| !is_words(name));
             kept.extend(files.map(|(name, bytes)| (Path::new(room).join(name), bytes)));
         }
     }

@@ -85,13 +85,13 @@ impl Findings {
             Err(error) => return self.add(Verdict::Bad, "paths.model_list", error.to_string()),
         };
         let served = !pipeline.language_model.servers.is_empty();
-        let degraded = pipeline.nightly.degraded_model.as_ref();
+        let degraded = pipeline.degraded_model.as_ref();
         let mut wanted = vec![
             ("embedding.model", &pipeline.embedding.model, false),
             ("embedding.tokenizer", &pipeline.embedding.tokenizer, false),
             ("language_model.model", &pipeline.language_model.model, served),
         ];
-        wanted.extend(degraded.map(|id| ("nightly.degraded_model", id, false)));
+        wanted.extend(degraded.map(|model| ("degraded_model.model", &model.model, false)));
         for (what, id, elsewhere) in wanted {
             let model = match list.get(id) {
                 Ok(model) => model,

@@ -19,7 +19,8 @@ use std::time::Instant;
 use florilegium_files::lock::Lock;
 use florilegium_files::record::{self, Format};
 use florilegium_files::{FileError, sha256_hex, write_atomic};
-use florilegium_llm::Cost;
+use florilegium_llm::{Cost, LlmError};
+use florilegium_synthesis::StageFailed;
 use serde::{Deserialize, Serialize};
 
 use crate::error::BatchError;
@@ -290,6 +291,13 @@ impl ClusterRun {
                             one.cost = answered.stored.synthesis.trace.cost;
                         }
                     }
+                    // Without a model every question would fail: that is this part's failure.
+                    Err(
+                        error @ BatchError::Stage(StageFailed::Engine {
+                            source: LlmError::Missing(_),
+                            ..
+                        }),
+                    ) => return Err(error),
                     Err(error @ (BatchError::Stage(_) | BatchError::Llm(_))) => {
                         tracing::warn!("{}: {error}", question.id);
                         one.error = Some(error.to_string());

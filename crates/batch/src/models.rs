@@ -36,11 +36,6 @@ impl Models {
         format!("{} {} query:/passage:", identity(&self.weights), identity(&self.tokenizer))
     }
 
-    /// What the model called `id` in the list of this pipeline is.
-    pub(crate) fn identity_of(pipeline: &Pipeline, id: &str) -> Result<String, BatchError> {
-        Ok(identity(ModelList::load(&pipeline.paths.model_list)?.get(id)?))
-    }
-
     /// The file of a model that has been fetched.
     pub(crate) fn file(&self, model: &Model) -> Result<PathBuf, BatchError> {
         match model.status(&self.folder) {

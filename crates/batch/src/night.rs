@@ -5,14 +5,14 @@
 //! what it had not is done by the next run. Nothing that goes wrong with one question, or with the
 //! language model, takes away an answer that was good.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use florilegium_files::lock::{Lock, host};
 use florilegium_llm::LlmError;
 use florilegium_questions::{Question, QuestionList};
 use florilegium_synthesis::verify::Outcome as Found;
-use florilegium_synthesis::{StageFailed, render};
+use florilegium_synthesis::{Mode, StageFailed, render};
 
 use crate::clock::{timestamp, today};
 use crate::cluster::ShardTold;
@@ -22,7 +22,7 @@ use crate::history::{
     Status,
 };
 use crate::library::{Answered, Library};
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Pipeline, WhenAway};
 use crate::plan::{Action, KEPT, Plan, Planned, frequencies, plan};
 use crate::progress;
 use crate::run::{Curated, questions};
@@ -124,7 +124,7 @@ pub fn night(pipeline: Pipeline, options: Options) -> Result<Night, BatchError> 
     let synthesis = Instant::now();
     let mut shift = Shift {
         library: &library,
-        degraded: None,
+        mode: library.configured_mode(),
         list: &list,
         failures: Failures::open(&work)?,
         run: record.number,
@@ -168,7 +168,8 @@ pub fn night(pipeline: Pipeline, options: Options) -> Result<Night, BatchError> 
     let curated: Vec<Curated> = curated.into_iter().map(|(_, curated)| curated).collect();
     if let Some(before) = &before {
         record.removed_passages = before.passages.difference(&published.passages).count() as u64;
-        let gone = before.questions.keys().filter(|id| !published.questions.contains_key(*id));
+        let listed: HashSet<&String> = record.questions.iter().map(|told| &told.id).collect();
+        let gone = before.questions.keys().filter(|id| !listed.contains(id));
         record.retired = gone.cloned().collect();
     }
     let refusals = refusals(&library.pipeline, &record, before.as_ref());
@@ -195,8 +196,8 @@ type Told<'p> = (&'p Planned, QuestionRecord, Option<Last>);
 /// The part of a night in which questions are answered.
 struct Shift<'a> {
     library: &'a Library,
-    /// The same archive with the model that stands in.
-    degraded: Option<Box<Library>>,
+    /// The mode in which questions are answered.
+    mode: Mode,
     list: &'a QuestionList,
     failures: Failures,
     run: u64,
@@ -239,46 +240,35 @@ impl Shift<'_> {
         if let Some(why) = &self.away {
             let waiting =
                 answers.iter().filter(|(_, told, _)| told.outcome == Outcome::Waiting).count();
-            self.notes.push(match &self.degraded {
-                Some(library) => format!(
-                    "{why}; {} answered in its stead, and its answers are replaced when it is back",
-                    library.language_identity()
-                ),
-                None => {
-                    format!("{why}; {waiting} questions wait for it, with the answers they had")
-                }
-            });
+            if self.mode != self.library.configured_mode() {
+                self.notes.push(format!(
+                    "{why}; the degraded mode answered in its stead, and its answers are replaced when it is back"
+                ));
+            }
+            if waiting > 0 {
+                self.notes.push(format!(
+                    "{why}; {waiting} questions wait for it, with the answers they had"
+                ));
+            }
         }
         Ok(answers)
     }
 
-    /// Takes the decisions of all questions together, passage by passage, where answers need not be the
-    /// same to the byte whatever else was asked.
+    /// Takes the decisions of all questions together where the pipeline lets them depend on one
+    /// another. Not before a deadline: it might come before any answer is there.
     fn decide_ahead(&self, plan: &Plan) -> Result<(), BatchError> {
-        let ours = |planned: &&Planned| {
-            let elsewhere =
-                self.options.shards.as_ref().is_some_and(|s| s.get(&planned.id).is_some());
-            planned.action == Action::Answer && !elsewhere
-        };
-        let questions: Vec<(&str, &str, &[String])> = plan
-            .questions
-            .iter()
-            .filter(ours)
+        if self.options.answer_nothing || self.options.deadline.is_some() {
+            return Ok(());
+        }
+        let todo = plan.questions.iter().filter(|planned| planned.action == Action::Answer);
+        let questions: Vec<(&str, &str, &[String])> = todo
             .filter_map(|planned| self.list.questions().get(planned.number))
             .map(|q| (q.question.as_str(), q.lang.as_str(), q.collections.as_slice()))
             .collect();
-        let deadline = self.options.deadline;
-        let over = || stop::requested() || deadline.is_some_and(|at| Instant::now() >= at);
-        if self.options.answer_nothing {
-            return Ok(());
-        }
-        match self.library.decide_ahead(&questions, &over) {
-            // That the engine is away is told when the first question meets it.
-            Err(BatchError::Llm(error)) => {
-                tracing::debug!("{error}");
-                Ok(())
-            }
-            done => done,
+        match self.library.decide_ahead(&questions, &stop::requested) {
+            // It is said, and dealt with, when the first of them is asked.
+            Err(BatchError::Llm(_) | BatchError::NoModel { .. }) => Ok(()),
+            decided => decided,
         }
     }
 
@@ -369,16 +359,19 @@ impl Shift<'_> {
         told: &mut QuestionRecord,
     ) -> Result<Option<Answered>, BatchError> {
         let keep = planned.action == Action::Keep;
-        if self.away.is_some() && self.degraded.is_none() && !keep {
+        if keep && let Some(stored) = self.library.store.get(&planned.key)? {
+            let answer = render(&stored.synthesis, &self.library.archive)?;
+            self.failures.clear(&question.id);
+            return Ok(Some(Answered { stored, answer, fresh: false }));
+        }
+        let configured = self.library.configured_mode();
+        if self.away.is_some() && self.mode == configured {
             told.outcome = Outcome::Waiting;
             return Ok(None);
         }
         loop {
-            let library = match &self.degraded {
-                Some(degraded) if !keep => degraded,
-                _ => self.library,
-            };
-            match library.ask(&question.question, &question.lang, &question.collections) {
+            let Question { question: words, lang, collections, .. } = question;
+            match self.library.ask_in(self.mode, words, lang, collections, &|_| {}) {
                 Ok(answered) => {
                     told.fresh = answered.fresh;
                     if answered.fresh {
@@ -387,13 +380,21 @@ impl Shift<'_> {
                     self.failures.clear(&question.id);
                     return Ok(Some(answered));
                 }
-                // Without a model every question would fail: that is the run's failure.
                 Err(
                     error @ BatchError::Stage(StageFailed::Engine {
                         source: LlmError::Missing(_),
                         ..
                     }),
-                ) => return Err(error),
+                ) => {
+                    // Without a model every question would fail: that is the run's failure.
+                    if self.away.is_none() {
+                        return Err(error);
+                    }
+                    // Nothing stands in for the one that is away.
+                    self.mode = configured;
+                    told.outcome = Outcome::Waiting;
+                    return Ok(None);
+                }
                 Err(
                     BatchError::Stage(StageFailed::Engine {
                         source: error @ LlmError::Unavailable { .. },
@@ -403,11 +404,12 @@ impl Shift<'_> {
                 ) if self.away.is_none() => {
                     tracing::warn!("{error}");
                     self.away = Some(error.to_string());
-                    self.degraded = self.stand_in()?;
-                    if self.degraded.is_none() {
+                    let degrades = self.library.pipeline.nightly.when_away == WhenAway::Degraded;
+                    if !degrades || configured == Mode::Degraded {
                         told.outcome = Outcome::Waiting;
                         return Ok(None);
                     }
+                    self.mode = Mode::Degraded;
                 }
                 Err(error @ (BatchError::Stage(_) | BatchError::Llm(_))) => {
                     tracing::warn!("{}: {error}", question.id);
@@ -423,15 +425,6 @@ impl Shift<'_> {
         self.failures.add(&planned.id, &planned.key, self.run, &today(), &reason);
         told.outcome = Outcome::Failed;
         told.error = Some(reason);
-    }
-
-    /// The same archive with the model that stands in for one that is away, if there is one.
-    fn stand_in(&self) -> Result<Option<Box<Library>>, BatchError> {
-        let mut pipeline = self.library.pipeline.clone();
-        let Some(model) = pipeline.nightly.degraded_model.clone() else { return Ok(None) };
-        pipeline.language_model.model = model;
-        pipeline.language_model.servers.clear();
-        Ok(Some(Box::new(Library::build(pipeline)?.0)))
     }
 }
 

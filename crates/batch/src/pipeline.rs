@@ -272,15 +272,30 @@ pub struct Nightly {
     pub insufficient: f64,
     /// Share of the passages of the last release that may be gone.
     pub removed: f64,
-    /// A small model in this process that answers when no server can be reached; without one the
-    /// questions wait.
-    pub degraded_model: Option<String>,
+    /// What is done when no language-model server can be reached.
+    pub when_away: WhenAway,
 }
 
 impl Default for Nightly {
     fn default() -> Self {
-        Nightly { failures: 0.25, insufficient: 0.25, removed: 0.25, degraded_model: None }
+        Nightly {
+            failures: 0.25,
+            insufficient: 0.25,
+            removed: 0.25,
+            when_away: WhenAway::default(),
+        }
     }
+}
+
+/// What a night does when no language-model server can be reached.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WhenAway {
+    /// The degraded mode answers, if the file of its model is here; else the questions wait.
+    #[default]
+    Degraded,
+    /// The questions wait, with the answers they had.
+    Wait,
 }
 
 /// How work is sent to a Slurm cluster. The folders of the pipeline must be on a file system that

@@ -162,12 +162,19 @@ mod tests {
 
     #[test]
     fn a_summary_begins_with_what_matters_and_names_each_failure() {
-        let text = summary(&run());
-        assert!(text.starts_with("demo run 7: published, but not everything"), "{text}");
-        assert!(text.contains("2 questions: 1 answered, 0 insufficient, 1 failed"), "{text}");
-        assert!(text.contains("* two: the time limit of 300 s is over"), "{text}");
-        assert!(text.contains("* a note"), "{text}");
-        assert!(text.contains("(expected: 8 s)"), "{text}");
+        insta::assert_snapshot!(summary(&run()), @r"
+        demo run 7: published, but not everything is as it should be
+
+        2026-11-30T02:00:00Z on night, 12 s (0 s for answers)
+        0 documents, 0 passages; 0 embedded, 0 gone
+        2 questions: 1 answered, 0 insufficient, 1 failed, 0 waiting, 0 paused, 0 left
+        since last night: 1 new, 0 changed, 0 now answered, 0 no longer answered, 0 retired
+        the model was asked 1 questions: 2400 tokens computed (expected: 8 s)
+        0 quotations checked against the original files, 0 not found there
+
+        * a note
+        * two: the time limit of 300 s is over
+        ");
     }
 
     #[test]

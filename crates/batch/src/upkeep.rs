@@ -166,11 +166,7 @@ pub fn gc(pipeline: &Pipeline, keep_days: u64, dry_run: bool) -> Result<Swept, B
     if !dry_run && swept.vectors > 0 {
         vectors.fold()?;
     }
-    let language = crate::models::identity(&models.language);
-    let mut used = vec![language];
-    if let Some(degraded) = &pipeline.nightly.degraded_model {
-        used.push(Models::identity_of(pipeline, degraded)?);
-    }
+    let used = [&models.language, &models.degraded].map(crate::models::identity).to_vec();
     for (room, used) in [("decisions", used), ("vectors", vec![models.embedding_identity()])] {
         let used: Vec<String> =
             used.iter().map(|model| crate::ledger::folder_name(model)).collect();

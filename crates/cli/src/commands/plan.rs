@@ -86,3 +86,48 @@ pub(super) fn duration(seconds: f64) -> String {
         s => format!("{:.1} h", s / 3600.0),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use florilegium_batch::{Built, Estimate, Planned, Rates};
+
+    use super::*;
+
+    #[test]
+    fn a_plan_says_what_why_and_what_it_will_cost() {
+        let planned = |id: &str, action, reasons: &[&str]| Planned {
+            id: id.into(),
+            lang: "en".into(),
+            action,
+            reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
+            key: String::new(),
+            passages: Vec::new(),
+            passage_tokens: 0,
+            estimate: (action == Action::Answer)
+                .then_some(Estimate { tokens: 1200.0, seconds: 8.0 }),
+            number: 0,
+        };
+        let plan = Plan {
+            built: Built { files_read: 1, files_kept: 9, embedded_passages: 2, ..Built::default() },
+            questions: vec![
+                planned(
+                    "one",
+                    Action::Answer,
+                    &["passage set changed: 2 new passages in the top 12, 2 gone"],
+                ),
+                planned("two", Action::Keep, &[]),
+                planned("three", Action::Pause, &["failed 3 times"]),
+            ],
+            rates: Rates { runs: 4, ..Rates::default() },
+            estimate: Some(Estimate { tokens: 1200.0, seconds: 600.0 }),
+        };
+        insta::assert_snapshot!(text(&plan, false), @r"
+        sources: 1 files read, 0 gone, 9 as before; 2 passages embedded
+        answer  one (en): passage set changed: 2 new passages in the top 12, 2 gone [1200 tokens, 8 s]
+        pause   three (en): failed 3 times
+        3 questions: 1 to answer, 1 kept, 1 left alone after failures
+        about 1200 tokens and 10 min of model work, by the 4 last runs that did any
+        ");
+        assert!(text(&plan, true).contains("keep    two (en)\n"));
+    }
+}
