@@ -29,7 +29,7 @@ help: ## This list
 
 run: pipeline serve ## Set up, answer the questions about the handbook, serve the site
 
-test: setup build test-models llama-server ## Set up, run all tests
+test: setup build test-models llama-server browser-tools ## Set up, run all tests
 	cargo test --release --workspace --locked --no-fail-fast
 
 setup: ## Debian packages that the build needs
@@ -48,6 +48,10 @@ test-models: build
 .PHONY: llama-server
 llama-server: setup
 	@data/setup-llama-server.sh
+
+.PHONY: browser-tools
+browser-tools: setup
+	@data/setup-browser.sh
 
 corpus: ## Bring the Debian Administrator's Handbook and the Installation Guide
 	@data/fetch-corpus.sh data/cache/corpus
@@ -69,9 +73,10 @@ check: setup ## Formatting and lints
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets --locked -- -D warnings
 
-bench: build models ## Measure speed against peers, side by side
+bench: build models corpus ## Measure speed against peers, side by side
 	benches/run.sh embed
 	benches/run.sh search
+	benches/run.sh publish
 	cargo bench --profile release --workspace --locked --bench readers
 
 EVAL ?= ../shared/eval

@@ -12,6 +12,8 @@ use florilegium_llm::server::Kind;
 use florilegium_synthesis::Settings;
 use serde::{Deserialize, Serialize};
 
+use crate::publication::Publication;
+
 /// The languages in which pages can be published: there is a message file for each.
 pub const PAGE_LANGUAGES: [&str; 3] = ["en", "fr", "el"];
 
@@ -41,6 +43,9 @@ pub struct Pipeline {
     pub synthesis: Settings,
     /// The questions.
     pub questions: Questions,
+    /// How the site is published.
+    #[serde(default)]
+    pub publish: Publication,
     /// The collections, in the order in which they are listed.
     #[serde(rename = "collection")]
     pub collections: Vec<Collection>,
@@ -273,6 +278,7 @@ impl Pipeline {
         for path in [&mut paths.work, &mut paths.model_list, &mut paths.models, &mut paths.public]
             .into_iter()
             .chain([&mut pipeline.questions.file])
+            .chain(&mut pipeline.publish.theme)
             .chain(pipeline.language_model.servers.iter_mut().filter_map(|s| s.key_file.as_mut()))
             .chain(pipeline.collections.iter_mut().flat_map(|collection| {
                 [&mut collection.path].into_iter().chain(&mut collection.metadata)
@@ -331,6 +337,7 @@ impl Pipeline {
                 "0: choose 1 or more, or remove the line".into(),
             );
         }
+        self.publish.check()?;
         let settings = &self.synthesis;
         for (field, value) in [
             ("synthesis.passages", settings.passages),

@@ -8,7 +8,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use commands::{ask, audit, eval, info, ingest, llm, models, read_pdf, run, search, serve, show};
+use commands::{
+    ask, audit, eval, info, ingest, llm, models, preview, read_pdf, rollback, run, search, serve,
+    show, templates,
+};
 
 /// Answers questions with nothing but verified quotations from an archive.
 #[derive(Debug, Parser)]
@@ -41,6 +44,12 @@ enum Command {
     Eval(eval::Arguments),
     /// Serve the published site, search and ask.
     Serve(serve::Arguments),
+    /// Show the site with its drafts, and again whenever questions, templates or style change.
+    Preview(preview::Arguments),
+    /// Go back to the release that was published before.
+    Rollback(rollback::Arguments),
+    /// Write the templates, messages and styles out, to be changed.
+    Templates(templates::Arguments),
     /// Read a PDF from standard input, within limits (called by this program itself).
     #[command(hide = true, name = florilegium_corpus::pdf::SUBCOMMAND)]
     ReadPdf,
@@ -70,6 +79,9 @@ fn main() -> ExitCode {
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Eval(arguments) => eval::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Preview(arguments) => preview::run(&arguments),
+        Command::Rollback(arguments) => rollback::run(&arguments),
+        Command::Templates(arguments) => templates::run(&arguments),
         Command::Llm(arguments) => llm::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
     };

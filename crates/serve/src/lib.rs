@@ -12,6 +12,7 @@
 
 mod ask;
 mod jobs;
+pub mod preview;
 mod reply;
 
 use std::net::SocketAddr;
@@ -19,11 +20,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderName, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::Response;
 use axum::routing::get;
 use florilegium_batch::Library;
-use florilegium_publish::Chrome;
+use florilegium_publish::{Chrome, content_security_policy, is_immutable};
 use florilegium_questions::QuestionList;
 use tower_http::services::{ServeDir, ServeFile};
 use tower_http::set_header::SetResponseHeaderLayer;
@@ -105,15 +108,21 @@ pub fn serve(
 
 fn router(app: App) -> Router {
     let not_found = ServeFile::new(app.site.join("404.html"));
-    let site = ServeDir::new(&app.site).not_found_service(not_found);
+    // The packed forms lie beside the files; each request follows the link to the current release anew.
+    let site = ServeDir::new(&app.site)
+        .precompressed_br()
+        .precompressed_zstd()
+        .precompressed_gzip()
+        .not_found_service(not_found);
     let state = Arc::new(State {
         library: app.library,
         questions: app.questions,
         chrome: app.chrome,
         jobs: Jobs::default(),
     });
-    let header = |name: HeaderName, value: &'static str| {
-        SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value))
+    let header = |name: HeaderName, value: &str| {
+        let value = HeaderValue::from_str(value).unwrap_or(HeaderValue::from_static(""));
+        SetResponseHeaderLayer::if_not_present(name, value)
     };
     Router::new()
         .route("/ask", get(ask::page))
@@ -122,13 +131,22 @@ fn router(app: App) -> Router {
         .fallback_service(site)
         .with_state(state)
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
-        .layer(header(
-            header::CONTENT_SECURITY_POLICY,
-            "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-        ))
+        .layer(header(header::CONTENT_SECURITY_POLICY, &content_security_policy(None)))
         .layer(header(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .layer(header(header::REFERRER_POLICY, "no-referrer"))
         .layer(header(header::CACHE_CONTROL, "no-cache"))
+        .layer(axum::middleware::from_fn(caching))
+}
+
+/// What carries a hash of its content in its address may be kept for ever.
+async fn caching(request: Request, next: Next) -> Response {
+    let immutable = is_immutable(request.uri().path());
+    let mut response = next.run(request).await;
+    if immutable && response.status().is_success() {
+        let value = HeaderValue::from_static("public, max-age=31536000, immutable");
+        response.headers_mut().insert(header::CACHE_CONTROL, value);
+    }
+    response
 }
 
 /// Resolves when the process is interrupted or told to end.

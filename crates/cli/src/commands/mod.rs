@@ -7,12 +7,15 @@ pub(crate) mod info;
 pub(crate) mod ingest;
 pub(crate) mod llm;
 pub(crate) mod models;
+pub(crate) mod preview;
 pub(crate) mod read_pdf;
+pub(crate) mod rollback;
 pub(crate) mod run;
 pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod show;
 mod site;
+pub(crate) mod templates;
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use florilegium_batch::{Pipeline, RunReport, run as run_batch};
+use florilegium_batch::{Pipeline, RunReport, questions, run as run_batch};
 use florilegium_publish::{release, render};
 
 use super::{print, print_json, site};
@@ -36,9 +36,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     .context("cannot handle interrupts")?;
 
     let done = run_batch(pipeline, &stop)?;
-    let site = site::site(&done.library, done.curated);
+    let pipeline = &done.library.pipeline;
+    let list = questions(pipeline)?;
+    let site = site::site(&done.library, done.curated, &list)?;
     let files = render(&site)?;
-    let folder = release(&done.library.pipeline.paths.public, &site.id, &files)?;
+    let folder = release(&pipeline.paths.public, &site.id, &files, &site::settings(pipeline))?;
     drop(done.lock);
 
     let report = &done.report;

@@ -24,11 +24,13 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let pipeline = Pipeline::load(&arguments.pipeline)?;
+    let questions = questions(&pipeline)?;
+    let library = Library::open(pipeline)?;
     let app = App {
-        questions: questions(&pipeline)?,
-        chrome: site::chrome(&pipeline),
-        site: pipeline.paths.public.join(&pipeline.id),
-        library: Arc::new(Library::open(pipeline)?),
+        questions,
+        chrome: site::chrome(&library)?,
+        site: library.pipeline.paths.public.join(&library.pipeline.id),
+        library: Arc::new(library),
     };
     serve(app, arguments.listen, |address| {
         let _ = print(&format!("serving http://{address}/ (Ctrl-C ends it)\n"));
