@@ -29,7 +29,7 @@ help: ## This list
 
 run: pipeline serve ## Set up, answer the questions about the handbook, serve the site
 
-test: setup build test-models llama-server slurm ## Set up, run all tests
+test: setup build test-models llama-server slurm browser-tools ## Set up, run all tests
 	cargo test --release --workspace --locked --no-fail-fast
 
 setup: ## Debian packages that the build needs
@@ -53,6 +53,10 @@ llama-server: setup
 slurm: setup
 	@data/setup-slurm.sh
 
+.PHONY: browser-tools
+browser-tools: setup
+	@data/setup-browser.sh
+
 corpus: ## Bring the Debian Administrator's Handbook and the Installation Guide
 	@data/fetch-corpus.sh data/cache/corpus
 
@@ -73,9 +77,10 @@ check: setup ## Formatting and lints
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets --locked -- -D warnings
 
-bench: build models test-models ## Measure speed against peers, side by side
+bench: build models test-models corpus ## Measure speed against peers, side by side
 	benches/run.sh embed
 	benches/run.sh search
+	benches/run.sh publish
 	cargo bench --profile release --workspace --locked --bench readers
 	FLORILEGIUM_BENCH=1 cargo test --release --workspace --locked --test nightly -- --nocapture a_thousand
 	FLORILEGIUM_KILLS=100 cargo test --release --workspace --locked --test nightly -- --nocapture killed_at

@@ -2,13 +2,34 @@
 # Measures, side by side in one run: what else runs on the machine then weighs on all of them.
 #
 #   benches/run.sh search [COUNT…]   the index, against FAISS's Python package on the same file
+#   benches/run.sh publish [COUNT]   a site of COUNT questions in each of three languages (10000), and
+#                                    its index of questions, against Pagefind on the same pages
 #   benches/run.sh embed             the embedding engine, against the C engine of the packed model
 #                                    and the same weights in ONNX Runtime
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:?where the program was built}
 peers=data/cache/peers
-benches/setup.sh "$peers"
+
+publish() {
+    local work=${FLORILEGIUM_BENCH_FOLDER:-} tools=data/cache/peers/site site
+    [ -n "$work" ] || { work=$(mktemp -d); trap 'rm -rf "$work"' RETURN; }
+    "$target/release/examples/site_speed" "$1" "$work" en=data/cache/corpus/handbook/en \
+        fr=data/cache/corpus/handbook/fr el=data/cache/corpus/guide/el
+    if ! command -v node chromium npm >/dev/null; then
+        echo "node, npm or chromium is missing: no comparison with Pagefind" >&2
+        return
+    fi
+    mkdir -p "$tools"
+    [ -d "$tools/node_modules/pagefind" ] || (cd "$tools" && npm init -y >/dev/null &&
+        npm install --no-audit --no-fund --silent playwright-core@1.65.1 pagefind@1.6.0)
+    site=$(readlink -f "$work/gardens")
+    # Only answers: what the index of questions holds as well.
+    (time "$tools/node_modules/.bin/pagefind" --site "$site" --glob '*/q/**/index.html' --quiet) 2>&1 |
+        sed -n 's/^real/Pagefind builds its index in/p'
+    echo "Pagefind's index: $(du -sb "$site/pagefind" | cut -f1) bytes"
+    node benches/site_peer.mjs "$site" "$tools" "$work/asked.json"
+}
 
 search() {
     local work count ours probes theirs
@@ -70,10 +91,12 @@ P
     rm -rf "$work"
 }
 
-what=${1:?search or embed}
+what=${1:?search, embed or publish}
 shift
+[ "$what" = publish ] || benches/setup.sh "$peers"
 case $what in
+    publish) publish "${1:-10000}" ;;
     search) [ $# -gt 0 ] || set -- 10000 100000 1000000; search "$@" ;;
     embed) embed ;;
-    *) echo "benches/run.sh: $what is neither search nor embed" >&2; exit 2 ;;
+    *) echo "benches/run.sh: $what is not search, embed or publish" >&2; exit 2 ;;
 esac

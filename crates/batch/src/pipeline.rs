@@ -13,6 +13,7 @@ use florilegium_synthesis::Settings;
 use serde::{Deserialize, Serialize};
 
 use crate::live::LiveServer;
+use crate::publication::Publishing;
 
 /// The languages in which pages can be published: there is a message file for each.
 pub const PAGE_LANGUAGES: [&str; 3] = ["en", "fr", "el"];
@@ -55,6 +56,9 @@ pub struct Pipeline {
     /// How work is sent to a Slurm cluster.
     #[serde(default)]
     pub cluster: Cluster,
+    /// How the site is published.
+    #[serde(default)]
+    pub publish: Publishing,
     /// The collections, in the order in which they are listed.
     #[serde(rename = "collection")]
     pub collections: Vec<Collection>,
@@ -387,6 +391,7 @@ impl Pipeline {
             .chain(&mut pipeline.language_model.calibration)
             .chain(pipeline.degraded_model.iter_mut().filter_map(|m| m.calibration.as_mut()))
             .chain(&mut pipeline.questions.asked)
+            .chain(&mut pipeline.publish.theme)
             .chain(pipeline.language_model.servers.iter_mut().filter_map(|s| s.key_file.as_mut()))
             .chain(pipeline.collections.iter_mut().flat_map(|collection| {
                 [&mut collection.path].into_iter().chain(&mut collection.metadata)
@@ -446,6 +451,7 @@ impl Pipeline {
             );
         }
         self.server.check()?;
+        self.publish.check()?;
         let settings = &self.synthesis;
         for (field, value) in [
             ("synthesis.passages", settings.passages),

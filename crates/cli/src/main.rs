@@ -9,8 +9,8 @@ use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 use commands::{
-    ask, audit, check, cluster, eval, explain, info, ingest, llm, models, nightly, plan, read_pdf,
-    run, search, serve, show, store, why,
+    ask, audit, check, cluster, eval, explain, info, ingest, llm, models, nightly, plan, preview,
+    questions, read_pdf, rollback, run, search, serve, show, store, templates, why,
 };
 
 /// Answers questions with nothing but verified quotations from an archive.
@@ -58,6 +58,12 @@ enum Command {
     Eval(eval::Arguments),
     /// Serve the published site, search and ask.
     Serve(serve::Arguments),
+    /// Show the site with its drafts, and again whenever questions, templates or style change.
+    Preview(preview::Arguments),
+    /// Go back to the release that was published before.
+    Rollback(rollback::Arguments),
+    /// Write the templates, messages and styles out, to be changed.
+    Templates(templates::Arguments),
     /// Read a PDF from standard input, within limits (called by this program itself).
     #[command(hide = true, name = florilegium_corpus::pdf::SUBCOMMAND)]
     ReadPdf,
@@ -96,6 +102,9 @@ fn main() -> ExitCode {
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Eval(arguments) => eval::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Preview(arguments) => preview::run(&arguments),
+        Command::Rollback(arguments) => rollback::run(&arguments),
+        Command::Templates(arguments) => templates::run(&arguments),
         Command::Llm(arguments) => llm::run(&arguments),
         Command::Questions(arguments) => questions::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),

@@ -93,6 +93,53 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     persist(&temporary, path)
 }
 
+/// Writes a file into a folder that nobody reads yet: not synced by itself, for [`sync_all_in`] does that
+/// for all of them before the folder gets its name. The parent folder must exist.
+pub fn write_unsynced(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(bytes));
+    written.map_err(|e| FileError::io("write", path, e))
+}
+
+/// Gives `to` the content of `from`, which must never be changed in place: a hard link, or a copy where
+/// the file system allows none. The copy, too, is only synced by [`sync_all_in`].
+pub fn link_or_copy(from: &Path, to: &Path) -> Result<(), FileError> {
+    if fs::hard_link(from, to).is_ok() {
+        return Ok(());
+    }
+    write_unsynced(to, &read(from)?)
+}
+
+/// Gives `to` the content of `from` in one step, whatever was there.
+pub fn replace_with(from: &Path, to: &Path) -> Result<(), FileError> {
+    let temporary = temporary_beside(to)?;
+    link_or_copy(from, &temporary)?;
+    fs::rename(&temporary, to).map_err(|e| {
+        let _ = fs::remove_file(&temporary);
+        FileError::io("write", to, e)
+    })?;
+    // Two names of one file: such a rename does nothing and leaves the first.
+    let _ = fs::remove_file(&temporary);
+    Ok(())
+}
+
+/// Makes everything durable that was written to the file system of `folder`.
+pub fn sync_all_in(folder: &Path) -> Result<(), FileError> {
+    let synced =
+        File::open(folder).and_then(|file| rustix::fs::syncfs(&file).map_err(io::Error::from));
+    synced.map_err(|e| FileError::io("write", folder, e))
+}
+
+/// Gives a complete folder its final name, and makes that durable.
+pub fn name_folder(temporary: &Path, path: &Path) -> Result<(), FileError> {
+    fs::rename(temporary, path).map_err(|e| FileError::io("move into place", path, e))?;
+    sync_parent(path);
+    Ok(())
+}
+
 /// Gives a finished temporary file its final name: sync, rename, sync of the folder.
 ///
 /// Both must be on one file system; the temporary file is removed on failure.
@@ -270,6 +317,22 @@ mod tests {
         assert_eq!(sweep(folder.path()), 1);
         assert!(own.exists() && !dead.exists());
         assert!(others.iter().all(|name| deep.join(name).exists()));
+    }
+
+    #[test]
+    fn a_linked_file_is_replaced_and_not_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        write_unsynced(&path("old"), b"old").unwrap();
+        assert!(write_unsynced(&path("old"), b"new").is_err(), "never over another file");
+        link_or_copy(&path("old"), &path("link")).unwrap();
+        write_unsynced(&path("new"), b"new").unwrap();
+        replace_with(&path("new"), &path("link")).unwrap();
+        assert_eq!(fs::read(path("old")).unwrap(), b"old");
+        assert_eq!(fs::read(path("link")).unwrap(), b"new");
+        replace_with(&path("new"), &path("link")).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "nothing is left beside");
+        sync_all_in(folder.path()).unwrap();
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use florilegium_publish::{AskPage, Notice, ask_page, release, render, search_page};
+use florilegium_publish::{AskPage, Notice, Settings, ask_page, release, render, search_page};
 
 #[allow(dead_code, missing_docs, reason = "shared with the tests, which use more of it")]
 #[path = "../tests/common/mod.rs"]
@@ -32,6 +32,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let search = search_page(&chrome, "en", "ponds", &none.nearest)?;
     files.push(("search.html".to_owned(), search.into_bytes()));
 
-    println!("{}", release(&PathBuf::from(folder), &site.id, &files)?.display());
+    println!(
+        "{}",
+        release(&PathBuf::from(folder), &site.id, &files, &Settings::default())?.display()
+    );
     Ok(())
 }

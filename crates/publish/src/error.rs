@@ -78,6 +78,40 @@ pub enum PublishError {
         /// What is there instead.
         what: &'static str,
     },
+    /// A folder that holds no theme.
+    #[error(
+        "{} has none of the folders pages/, messages/ and site/; write them with `florilegium templates eject FOLDER`, and keep what you change",
+        path.display()
+    )]
+    NoTheme {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A file is where another should be written for the first time.
+    #[error("{} is there already and is not written over; choose another folder", path.display())]
+    Occupied {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A former id that leads nowhere, or is in use.
+    #[error(
+        "the former question id \"{from}\" {problem}; correct [publish.renamed] in the pipeline file"
+    )]
+    Renamed {
+        /// The former id.
+        from: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// There is no release to go back to.
+    #[error("{problem}; `florilegium rollback --list` shows the releases of the site")]
+    NoRelease {
+        /// What is missing.
+        problem: String,
+    },
+    /// The index of questions cannot be made.
+    #[error(transparent)]
+    Edge(#[from] florilegium_edge::EdgeError),
     /// A template or a message file is at fault.
     #[error("{0}; correct the template or message file and build again")]
     Template(String),

@@ -7,11 +7,11 @@ use florilegium_synthesis::answer::{Answer, Excerpt};
 use serde::Serialize;
 
 use crate::error::PublishError;
-use crate::pages::{Frame, not_found};
+use crate::frame::Frame;
+use crate::pages::not_found;
 use crate::site::Chrome;
-use crate::templates;
 use crate::text::{direction, plain};
-use crate::view::{AnswerView, ExcerptView, excerpts};
+use crate::view::{AnswerView, ExcerptView, Known, Places, excerpts};
 
 /// Why there is no synthesis on the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -80,9 +80,10 @@ impl Problem {
 /// The page that answers a question which nobody has curated.
 pub fn ask_page(chrome: &Chrome, page: &AskPage<'_>) -> Result<String, PublishError> {
     let language = chrome.speak(page.language)?;
-    let answer = page.answer.map(AnswerView::new).transpose()?;
+    let known = Known { documents: &chrome.documents, places: &Places::new() };
+    let answer = page.answer.map(|answer| AnswerView::new(answer, known)).transpose()?;
     let context = LivePage {
-        frame: Frame::new(chrome, language, "./", None)?.unlisted(),
+        frame: Frame::at(chrome, language, "ask")?.unlisted(),
         question: shortened(page.question),
         dir: direction(language),
         excerpts: excerpts(page.excerpts),
@@ -91,7 +92,7 @@ pub fn ask_page(chrome: &Chrome, page: &AskPage<'_>) -> Result<String, PublishEr
         computed_on: plain(page.computed_on),
         answer,
     };
-    templates::render("ask.html", context)
+    chrome.theme.render("ask.html", context)
 }
 
 /// The page that lists the passages nearest to a question, without an answer.
@@ -103,7 +104,7 @@ pub fn search_page(
 ) -> Result<String, PublishError> {
     let language = chrome.speak(language)?;
     let context = LivePage {
-        frame: Frame::new(chrome, language, "./", None)?.unlisted(),
+        frame: Frame::at(chrome, language, "ask")?.unlisted(),
         question: shortened(question),
         dir: direction(language),
         answer: None,
@@ -112,7 +113,7 @@ pub fn search_page(
         problem: None,
         computed_on: String::new(),
     };
-    templates::render("search.html", context)
+    chrome.theme.render("search.html", context)
 }
 
 /// The page for a wrong address.

@@ -20,6 +20,7 @@ mod limits;
 mod loaded;
 mod log;
 mod metrics;
+pub mod preview;
 mod reply;
 
 use std::net::SocketAddr;
@@ -34,6 +35,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::get;
 use florilegium_batch::LiveServer;
+use florilegium_publish::{content_security_policy, is_immutable};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 use tower_http::services::{ServeDir, ServeFile};
 use tower_http::set_header::SetResponseHeaderLayer;
@@ -168,9 +170,15 @@ async fn listen(address: SocketAddr) -> Result<tokio::net::TcpListener, ServeErr
 
 fn router(state: Arc<State>, site: &std::path::Path) -> Router {
     let not_found = ServeFile::new(site.join("404.html"));
-    let files = ServeDir::new(site).not_found_service(not_found);
-    let header = |name: HeaderName, value: &'static str| {
-        SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value))
+    // The packed forms lie beside the files; each request follows the link to the current release anew.
+    let files = ServeDir::new(site)
+        .precompressed_br()
+        .precompressed_zstd()
+        .precompressed_gzip()
+        .not_found_service(not_found);
+    let header = |name: HeaderName, value: &str| {
+        let value = HeaderValue::from_str(value).unwrap_or(HeaderValue::from_static(""));
+        SetResponseHeaderLayer::if_not_present(name, value)
     };
     let origins: Vec<HeaderValue> =
         state.settings.origins.iter().filter_map(|origin| origin.parse().ok()).collect();
@@ -197,10 +205,7 @@ fn router(state: Arc<State>, site: &std::path::Path) -> Router {
         .fallback_service(files)
         .with_state(state.clone())
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
-        .layer(header(
-            header::CONTENT_SECURITY_POLICY,
-            "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-        ))
+        .layer(header(header::CONTENT_SECURITY_POLICY, &content_security_policy(None)))
         .layer(header(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .layer(header(header::REFERRER_POLICY, "no-referrer"))
         .layer(header(header::CACHE_CONTROL, "no-cache"))
@@ -221,7 +226,12 @@ async fn is_ready(Shared(state): Shared<Arc<State>>) -> (StatusCode, &'static st
 async fn count(Shared(state): Shared<Arc<State>>, request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let start = Instant::now();
-    let response = next.run(request).await;
+    let mut response = next.run(request).await;
+    // What carries a hash of its content in its address may be kept for ever.
+    if is_immutable(&path) && response.status().is_success() {
+        let value = HeaderValue::from_static("public, max-age=31536000, immutable");
+        response.headers_mut().insert(header::CACHE_CONTROL, value);
+    }
     let seconds = start.elapsed().as_secs_f64();
     state.metrics.request(&path, response.status().as_u16(), seconds);
     response

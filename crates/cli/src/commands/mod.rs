@@ -12,14 +12,17 @@ pub(crate) mod llm;
 pub(crate) mod models;
 pub(crate) mod nightly;
 pub(crate) mod plan;
+pub(crate) mod preview;
 pub(crate) mod questions;
 pub(crate) mod read_pdf;
+pub(crate) mod rollback;
 pub(crate) mod run;
 pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod show;
 mod site;
 pub(crate) mod store;
+pub(crate) mod templates;
 pub(crate) mod why;
 
 use std::io::Write;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use florilegium_batch::{
-    History, Night, NightOptions, Pipeline, Publication, RunRecord, RunStatus, night, summary,
-    write_report,
+    History, Night, NightOptions, Pipeline, Publication, RunRecord, RunStatus, night, questions,
+    summary, write_report,
 };
 use florilegium_publish::{release, render};
 use jiff::civil::Time;
@@ -63,7 +63,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 /// Audits and publishes a night's work, writes its report, and prints it.
 pub(super) fn finish(mut night: Night, publish_anyway: bool, json: bool) -> Result<ExitCode> {
     let start = Instant::now();
-    let site = site::site(&night.library, std::mem::take(&mut night.curated));
+    let list = questions(&night.library.pipeline)?;
+    let site = site::site(&night.library, std::mem::take(&mut night.curated), &list)?;
     let files = render(&site)?;
     let mut auditor = Auditor::new(&night.library.pipeline);
     for (path, bytes) in files.iter().filter(|(path, _)| path.ends_with(".html")) {
@@ -92,7 +93,10 @@ pub(super) fn finish(mut night: Night, publish_anyway: bool, json: bool) -> Resu
             "not published: quotations do not stand in the original files, which may have changed while the run read them; run again".into(),
         );
     } else if !held {
-        let folder = release(&night.library.pipeline.paths.public, &site.id, &files)?;
+        let folder = {
+            let pipeline = &night.library.pipeline;
+            release(&pipeline.paths.public, &site.id, &files, &site::settings(pipeline))?
+        };
         publication.release = Some(folder.display().to_string());
     }
     publication.seconds = start.elapsed().as_secs_f64();

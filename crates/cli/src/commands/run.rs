@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use florilegium_batch::{Pipeline, Publication, Run, RunReport, run as run_batch};
+use florilegium_batch::{Pipeline, Publication, Run, RunReport, questions, run as run_batch};
 use florilegium_publish::{release, render};
 
 use super::{print, print_json, site, stop_on_signals};
@@ -24,9 +24,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let pipeline = Pipeline::load(&arguments.pipeline)?;
     stop_on_signals("stopping after this question; once more to stop at once")?;
     let Run { mut night, report } = run_batch(pipeline)?;
-    let site = site::site(&night.library, std::mem::take(&mut night.curated));
+    let list = questions(&night.library.pipeline)?;
+    let site = site::site(&night.library, std::mem::take(&mut night.curated), &list)?;
     let files = render(&site)?;
-    let folder = release(&night.library.pipeline.paths.public, &site.id, &files)?;
+    let pipeline = &night.library.pipeline;
+    let folder = release(&pipeline.paths.public, &site.id, &files, &site::settings(pipeline))?;
     let reports = std::mem::take(&mut night.library.reports);
     night.finish(&Publication {
         release: Some(folder.display().to_string()),

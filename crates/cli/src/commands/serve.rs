@@ -50,8 +50,8 @@ fn open(path: &Path) -> Result<Loaded> {
     let patience = &mut pipeline.language_model.patience_seconds;
     *patience = pipeline.server.patience_seconds.min(*patience);
     let questions = questions(&pipeline)?;
-    let chrome = site::chrome(&pipeline);
     let library = Library::open(pipeline)?;
+    let chrome = site::chrome(&library)?;
     let wordings = Wordings::open(&library, &questions)?;
     Ok(Loaded { library, questions, chrome, wordings })
 }

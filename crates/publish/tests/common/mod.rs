@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use florilegium_publish::{CollectionFacts, Entry, Facts, Site};
+use florilegium_publish::{
+    CollectionFacts, ContextBlock, DocumentFacts, Entry, Facts, PassageFacts, Site, Standing, Theme,
+};
 use florilegium_synthesis::answer::{Answer, Counts, Excerpt, Group, Quotation, Source};
 
 /// A quotation with what stands around it in its passage.
@@ -27,7 +29,7 @@ pub fn quotation(
     }
 }
 
-fn source(number: usize, language: &str, document: &str, title: &str) -> Source {
+pub fn source(number: usize, language: &str, document: &str, title: &str) -> Source {
     Source {
         number,
         document: format!("{language}/{document}"),
@@ -241,14 +243,60 @@ fn entry(id: &str, answer: Answer) -> Entry {
     Entry {
         id: id.to_owned(),
         lang: answer.language.clone(),
+        variants: vec![format!("{} (put otherwise)", answer.question)],
         tags: vec!["garden".to_owned()],
         answer,
         computed_on: "2026-11-30".to_owned(),
-        stale: false,
+        standing: Standing::Current,
     }
 }
 
-/// Five questions in three languages.
+fn documents() -> Vec<DocumentFacts> {
+    let facts = |language: &str, name: &str, title: &str, author: Option<&str>| DocumentFacts {
+        id: format!("{language}/{name}"),
+        collection: format!("gardens-{language}"),
+        title: title.to_owned(),
+        author: author.map(str::to_owned),
+        date: author.map(|_| "1911".to_owned()),
+        edition: None,
+        language: language.to_owned(),
+        licence: None,
+        url: format!("https://books.example/{language}/{name}.html"),
+    };
+    vec![
+        facts("en", "roses", "Chapter 4. Roses", Some("A. Gardener")),
+        facts("fr", "calendrier", "Le calendrier du jardinier", None),
+        facts("fr", "eau", "Chapitre 7. L’eau", None),
+        facts("el", "dentra", "Κεφάλαιο 2. Δέντρα", None),
+    ]
+}
+
+/// The passages of the quotations in those documents, in what is around them.
+fn passages() -> Vec<PassageFacts> {
+    let all = [english(), french(), greek()];
+    let quotations =
+        all.iter().flat_map(|answer| &answer.groups).flat_map(|group| &group.quotations);
+    let mut passages: BTreeMap<String, PassageFacts> = BTreeMap::new();
+    for quotation in quotations.filter(|quotation| !quotation.document.starts_with("grc")) {
+        let start = quotation.range.start - quotation.before.len();
+        let text = format!("{}{}{}", quotation.before, quotation.text, quotation.after);
+        let passage = PassageFacts {
+            id: quotation.passage.clone(),
+            document: quotation.document.clone(),
+            headings: vec!["4.2. Pruning".to_owned()],
+            language: quotation.language.clone(),
+            range: start..start + text.len(),
+            more: [true, false],
+            pages: Some(("12".to_owned(), "13".to_owned())),
+            url: quotation.url.clone(),
+            blocks: vec![ContextBlock { heading: false, lines: false, start, text }],
+        };
+        passages.entry(quotation.passage.clone()).or_insert(passage);
+    }
+    passages.into_values().collect()
+}
+
+/// Six questions in three languages.
 pub fn site() -> Site {
     let titles = [
         ("en", "The Gardener’s Florilegium"),
@@ -256,6 +304,7 @@ pub fn site() -> Site {
         ("el", "Το ανθολόγιο του κηπουρού"),
     ];
     let collection = |language: &str, answers| CollectionFacts {
+        id: format!("gardens-{language}"),
         title: collection(language).to_owned(),
         language: language.to_owned(),
         answers,
@@ -265,7 +314,7 @@ pub fn site() -> Site {
         words: 188_250,
     };
     let mut stale = entry("arroser", french());
-    stale.stale = true;
+    stale.standing = Standing::Stale;
     Site {
         id: "gardens".to_owned(),
         title: titles
@@ -274,6 +323,12 @@ pub fn site() -> Site {
             .collect::<BTreeMap<_, _>>(),
         languages: ["en", "fr", "el"].map(str::to_owned).to_vec(),
         base_path: "/".to_owned(),
+        base_url: Some("https://gardens.example/".to_owned()),
+        live: Some("ask".to_owned()),
+        renamed: BTreeMap::new(),
+        documents: documents(),
+        passages: passages(),
+        theme: Theme::built_in().expect("the theme"),
         entries: vec![
             entry("prune-roses", english()),
             entry("moon", unanswered("Does the moon change how a lawn grows?", "en")),
@@ -289,6 +344,16 @@ pub fn site() -> Site {
             mode: "degraded".to_owned(),
             passage_budget: 256,
             retrieved: 12,
+            relevant: 6,
+            sentences: 8,
+            quotations: 5,
+            relevant_at: 0.3,
+            answer_at: 0.55,
+            show_at: 0.5,
+            lexical_weight: 0.4,
+            context: 8192,
+            servers: 0,
+            deadline_seconds: 300,
             collections: vec![
                 collection("en", true),
                 collection("fr", true),
@@ -299,4 +364,34 @@ pub fn site() -> Site {
             made_on: "2026-11-30".to_owned(),
         },
     }
+}
+
+/// The same with a page of every kind: a retired question, a renamed one, one in a script that runs
+/// from right to left.
+pub fn every_kind() -> Site {
+    let mut site = site();
+    let mut withdrawn = entry("withdrawn", unanswered("May one prune by moonlight?", "en"));
+    withdrawn.answer.nearest.clear();
+    withdrawn.computed_on.clear();
+    withdrawn.standing = Standing::Retired;
+    let mut foreign = answer(
+        "What does the Mishnah say of gardens?",
+        "en",
+        vec![group(
+            "כלאים",
+            &["פרק ג"],
+            vec![quotation(
+                1,
+                "he",
+                "kilayim",
+                ["", "עֲרוּגָה שֶׁהִיא שִׁשָּׁה עַל שִׁשָּׁה טְפָחִים, זוֹרְעִים בְּתוֹכָהּ חֲמִשָּׁה זֵרְעוֹנִים.", ""],
+            )],
+        )],
+        vec![source(1, "he", "kilayim", "כלאים")],
+    );
+    foreign.counts.shown = 1;
+    site.entries.push(withdrawn);
+    site.entries.push(entry("right-to-left", foreign));
+    site.renamed.insert("old-name".to_owned(), "prune-roses".to_owned());
+    site
 }

@@ -1,35 +1,22 @@
 //! The template engine and its filters.
 
-use std::sync::LazyLock;
-
-use include_dir::{Dir, include_dir};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Serde;
 use minijinja::{
     AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value, escape_formatter,
 };
-use serde::Serialize;
 
-use crate::error::PublishError;
 use crate::text::escape;
 
-static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../templates/pages");
-
-static ENVIRONMENT: LazyLock<Result<Environment<'static>, String>> =
-    LazyLock::new(|| environment().map_err(|error| format!("{error:#}")));
-
-/// Renders a template of the pages folder.
-pub(crate) fn render(name: &str, context: impl Serialize) -> Result<String, PublishError> {
-    let environment =
-        ENVIRONMENT.as_ref().map_err(|error| PublishError::Template(error.clone()))?;
-    Ok(environment.get_template(name)?.render(Value::from(Serde(context)))?)
-}
-
-fn environment() -> Result<Environment<'static>, Error> {
+/// The engine, without templates.
+pub(super) fn environment() -> Result<Environment<'static>, Error> {
     let mut environment = Environment::new();
-    // Every template is HTML, whatever it is called, but for the one that a terminal shows.
+    // Every template is HTML or XML, whatever it is called, but for these two.
     environment.set_auto_escape_callback(|name| {
-        if name.ends_with(".txt") { AutoEscape::None } else { AutoEscape::Html }
+        if name.ends_with(".txt") || name.ends_with(".md") {
+            AutoEscape::None
+        } else {
+            AutoEscape::Html
+        }
     });
     // One way to escape, for quotations and everything else, which an audit can undo exactly.
     environment.set_formatter(|out, state, value| match value.as_str() {
@@ -51,11 +38,10 @@ fn environment() -> Result<Environment<'static>, Error> {
     environment.add_filter("plural", plural);
     environment.add_filter("date", date);
     environment.add_filter("language", language);
-    for file in FILES.files() {
-        if let (Some(name), Some(source)) = (file.path().to_str(), file.contents_utf8()) {
-            environment.add_template(name, source)?;
-        }
-    }
+    environment.add_filter("decimal", decimal);
+    environment.add_filter("markdown", crate::text::markdown);
+    environment
+        .add_filter("lines", |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>());
     Ok(environment)
 }
 
@@ -90,6 +76,14 @@ fn number(value: u64, messages: &Value) -> Result<String, Error> {
         parted.push(digit);
     }
     Ok(parted)
+}
+
+/// A number with at most two decimals, written as the language does.
+fn decimal(value: f64, messages: &Value) -> Result<String, Error> {
+    let point = messages.get_attr("number")?.get_attr("decimal")?;
+    let shown = format!("{value:.2}");
+    let shown = shown.trim_end_matches('0').trim_end_matches('.');
+    Ok(shown.replace('.', point.as_str().unwrap_or(".")))
 }
 
 /// "1 quotation", "2 quotations": the form for a number, from a pair of messages.
@@ -128,11 +122,12 @@ fn language(tag: &str, messages: &Value) -> Result<String, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::messages::messages;
+    use crate::theme::Theme;
 
     #[test]
     fn filters_speak_the_language() {
-        let [en, fr, el] = ["en", "fr", "el"].map(|language| messages(language).unwrap());
+        let [en, fr, el] = ["en", "fr", "el"]
+            .map(|language| Theme::built_in().unwrap().messages(language).unwrap());
         assert_eq!(number(1_234_567, &en).unwrap(), "1,234,567");
         assert_eq!(number(12_345, &el).unwrap(), "12.345");
         assert_eq!(number(999, &fr).unwrap(), "999");
