@@ -18,7 +18,7 @@ use crate::wordings::Wordings;
 
 /// How candidates are found.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Finding {
+pub struct Grouping {
     /// A group counts when it was asked on at least this many days.
     pub days: usize,
     /// Wordings with at least this cosine are one group.
@@ -27,9 +27,9 @@ pub struct Finding {
     pub most: usize,
 }
 
-impl Default for Finding {
+impl Default for Grouping {
     fn default() -> Self {
-        Finding { days: 2, alike: 0.94, most: 3000 }
+        Grouping { days: 2, alike: 0.94, most: 3000 }
     }
 }
 
@@ -101,7 +101,7 @@ pub fn candidates(
     list: &QuestionList,
     wordings: &Wordings,
     log: &Path,
-    finding: &Finding,
+    finding: &Grouping,
 ) -> Result<Candidates, BatchError> {
     let (asked, lines, bad) = read(log)?;
     let mut found = Candidates { lines, bad, ..Candidates::default() };
@@ -167,7 +167,7 @@ pub fn candidates(
             nearest,
         });
     }
-    found.groups.sort_by(|a, b| (b.days, b.count).cmp(&(a.days, a.count)));
+    found.groups.sort_by_key(|group| std::cmp::Reverse((group.days, group.count)));
     Ok(found)
 }
 

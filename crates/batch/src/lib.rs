@@ -30,7 +30,7 @@ mod upkeep;
 mod vectors;
 mod wordings;
 
-pub use candidates::{Candidates, Finding, Group, NearestQuestion, candidates, inert};
+pub use candidates::{Candidates, Group, Grouping, NearestQuestion, candidates, inert};
 pub use check::{Finding, Verdict, check};
 pub use cluster::{ClusterRun, ShardTold, Stage};
 pub use decisions::{Decisions, Lazy, Remembering, decide_ahead};

@@ -57,6 +57,8 @@ struct LivePage {
     /// Key of the message, and what fills it.
     problem: Option<Problem>,
     computed_on: String,
+    /// Whether questions are noted.
+    logged: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -90,6 +92,7 @@ pub fn ask_page(chrome: &Chrome, page: &AskPage<'_>) -> Result<String, PublishEr
         notice: page.notice,
         problem: page.problem.map(Problem::new),
         computed_on: plain(page.computed_on),
+        logged: chrome.logged,
         answer,
     };
     chrome.theme.render("ask.html", context)
@@ -112,6 +115,7 @@ pub fn search_page(
         notice: None,
         problem: None,
         computed_on: String::new(),
+        logged: chrome.logged,
     };
     chrome.theme.render("search.html", context)
 }

@@ -161,6 +161,8 @@ pub struct Chrome {
     pub base_url: Option<String>,
     /// Where the ask box leads.
     pub live: Option<String>,
+    /// Whether the live server notes the questions it is asked; its pages say so.
+    pub logged: bool,
     /// What is known of the documents.
     pub(crate) documents: Arc<Documents>,
     /// What it looks like.
@@ -177,6 +179,7 @@ impl Site {
             base_path: self.base_path.clone(),
             base_url: self.base_url.clone(),
             live: self.live.clone(),
+            logged: false,
             documents: Arc::new(documents.collect()),
             theme: self.theme.clone(),
         }
@@ -199,6 +202,7 @@ impl Chrome {
             base_path: "/".to_owned(),
             base_url: None,
             live: None,
+            logged: false,
             documents: Arc::default(),
             theme,
         }

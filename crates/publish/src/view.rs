@@ -78,6 +78,8 @@ pub(crate) struct QuotationView {
     /// Its place on the page of its passage, below the folder of the language.
     place: Option<String>,
     pages: Option<String>,
+    /// Whether it is only a part of a sentence.
+    cut: bool,
     document: String,
     start: usize,
     end: usize,
@@ -265,6 +267,7 @@ impl QuotationView {
             language: plain(&quotation.language),
             dir: direction(&quotation.language),
             url: link(&quotation.url).map(|url| text_fragment(url, &quotation.text)),
+            cut: quotation.cut_before || quotation.cut_after,
             document: quotation.document.clone(),
             start: quotation.range.start,
             end: quotation.range.end,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use florilegium_batch::{
-    Candidates, Finding, Group, History, Library, Wordings, candidates, inert, questions,
+    Candidates, Group, Grouping, History, Library, Wordings, candidates, inert, questions,
 };
 use florilegium_corpus::Role;
 use florilegium_index::Filter;
@@ -63,10 +63,10 @@ struct CandidatesArguments {
     #[command(flatten)]
     pipeline: PipelineArgument,
     /// Only groups that were asked on at least this many days.
-    #[arg(long, env = "FLORILEGIUM_DAYS", default_value_t = Finding::default().days)]
+    #[arg(long, env = "FLORILEGIUM_DAYS", default_value_t = Grouping::default().days)]
     days: usize,
     /// Wordings with at least this likeness are one group.
-    #[arg(long, env = "FLORILEGIUM_ALIKE", default_value_t = Finding::default().alike)]
+    #[arg(long, env = "FLORILEGIUM_ALIKE", default_value_t = Grouping::default().alike)]
     alike: f32,
     /// Rows with `variants` for the nearest curated question, instead of new questions.
     #[arg(long)]
@@ -233,7 +233,7 @@ fn find(arguments: &CandidatesArguments) -> Result<ExitCode> {
     let library = arguments.pipeline.open()?;
     let list = questions(&library.pipeline)?;
     let wordings = Wordings::open(&library, &list)?;
-    let finding = Finding { days: arguments.days, alike: arguments.alike, ..Finding::default() };
+    let finding = Grouping { days: arguments.days, alike: arguments.alike, ..Grouping::default() };
     let found = candidates(&library, &list, &wordings, &arguments.log, &finding)?;
     if arguments.json {
         print_json(&found)?;

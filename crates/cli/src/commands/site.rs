@@ -39,6 +39,7 @@ pub(super) fn chrome(library: &Library) -> Result<Chrome> {
     let (documents, _) = florilegium_publish::sources(&library.archive, []);
     let mut chrome = chrome.with_documents(&documents);
     chrome.live = Some("ask".to_owned());
+    chrome.logged = pipeline.server.question_log.is_some();
     Ok(chrome)
 }
 
