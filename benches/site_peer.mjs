@@ -5,14 +5,15 @@
 
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 
 import { host } from "../tests/site/serve.mjs";
 
 const [folder, tools, list] = process.argv.slice(2);
-const { chromium } = createRequire(join(tools, "package.json"))("playwright-core");
+const { chromium } = createRequire(join(resolve(tools), "package.json"))("playwright-core");
 const questions = JSON.parse(await readFile(list, "utf8"));
-const site = await host(folder);
+// Pagefind is WebAssembly, which the site's own policy does not let run.
+const site = await host(folder, { policy: false });
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"],
 });
@@ -23,7 +24,7 @@ const since = (mark, pattern) => site.sent.slice(mark).filter(({ path }) => patt
   .reduce((sum, { bytes }) => sum + bytes, 0);
 
 async function fresh(language) {
-  const context = await browser.newContext({ bypassCSP: true });
+  const context = await browser.newContext();
   const page = await context.newPage();
   await page.goto(`${site.address}/${language}/`, { waitUntil: "networkidle" });
   return page;

@@ -30,7 +30,7 @@ export function headersFor(text, path) {
   return headers;
 }
 
-export async function host(folder) {
+export async function host(folder, { policy = true } = {}) {
   const sent = [];
   let change = null;
   const server = createServer(async (request, response) => {
@@ -39,6 +39,7 @@ export async function host(folder) {
     if (path.endsWith("/")) path += "index.html";
     const changed = change?.(path);
     const headers = headersFor(await readFile(join(folder, "_headers"), "utf8"), path);
+    if (!policy) delete headers["Content-Security-Policy"];
     let file = join(folder, path), status = 200;
     if (changed === null || !(await stat(file).catch(() => null))?.isFile()) {
       [file, status] = [join(folder, "404.html"), 404];

@@ -1,5 +1,6 @@
 //! `florilegium check PIPELINE`: a pipeline, looked at without running it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,7 +9,7 @@ use clap::Args;
 use florilegium_batch::{Finding, Pipeline, Verdict, check};
 use florilegium_publish::{Facts, Site, render};
 
-use super::{print, print_json};
+use super::{print, print_json, site};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -55,15 +56,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 /// Whether the page templates can be filled in the languages of the site.
 fn pages(pipeline: &Pipeline) -> Finding {
-    let site = Site {
-        id: pipeline.id.clone(),
-        title: pipeline.title.clone(),
-        languages: pipeline.languages.clone(),
-        base_path: "/".into(),
-        entries: Vec::new(),
-        facts: Facts::default(),
-    };
-    let (verdict, message) = match render(&site) {
+    let rendered = site::theme(pipeline).and_then(|theme| {
+        let site = Site {
+            id: pipeline.id.clone(),
+            title: pipeline.title.clone(),
+            languages: pipeline.languages.clone(),
+            base_path: pipeline.publish.base_path(),
+            base_url: pipeline.publish.base_url.clone(),
+            live: pipeline.publish.live.clone(),
+            entries: Vec::new(),
+            renamed: BTreeMap::new(),
+            documents: Vec::new(),
+            passages: Vec::new(),
+            facts: Facts::default(),
+            theme,
+        };
+        Ok(render(&site)?)
+    });
+    let (verdict, message) = match rendered {
         Ok(files) => {
             (Verdict::Good, format!("templates are sound, {} files without answers", files.len()))
         }
