@@ -167,7 +167,7 @@ pub fn candidates(
             nearest,
         });
     }
-    found.groups.sort_by(|a, b| (b.days, b.count).cmp(&(a.days, a.count)));
+    found.groups.sort_by_key(|group| std::cmp::Reverse((group.days, group.count)));
     Ok(found)
 }
 

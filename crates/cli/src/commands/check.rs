@@ -1,13 +1,15 @@
 //! `florilegium check PIPELINE`: a pipeline, looked at without running it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use florilegium_batch::{Finding, Pipeline, Verdict, check};
+use florilegium_batch::{Checked, Pipeline, Verdict, check};
 use florilegium_publish::{Facts, Site, render};
 
+use super::site::theme;
 use super::{print, print_json};
 
 #[derive(Debug, Args)]
@@ -54,20 +56,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 /// Whether the page templates can be filled in the languages of the site.
-fn pages(pipeline: &Pipeline) -> Finding {
-    let site = Site {
-        id: pipeline.id.clone(),
-        title: pipeline.title.clone(),
-        languages: pipeline.languages.clone(),
-        base_path: "/".into(),
-        entries: Vec::new(),
-        facts: Facts::default(),
+fn pages(pipeline: &Pipeline) -> Checked {
+    let filled = theme(pipeline).and_then(|theme| {
+        let site = Site {
+            id: pipeline.id.clone(),
+            title: pipeline.title.clone(),
+            languages: pipeline.languages.clone(),
+            base_path: "/".into(),
+            base_url: None,
+            live: None,
+            entries: Vec::new(),
+            renamed: BTreeMap::new(),
+            documents: Vec::new(),
+            passages: Vec::new(),
+            facts: Facts::default(),
+            theme,
+        };
+        Ok(render(&site)?.len())
+    });
+    let (verdict, message) = match filled {
+        Ok(files) => (Verdict::Good, format!("templates are sound, {files} files without answers")),
+        Err(error) => (Verdict::Bad, format!("{error:#}")),
     };
-    let (verdict, message) = match render(&site) {
-        Ok(files) => {
-            (Verdict::Good, format!("templates are sound, {} files without answers", files.len()))
-        }
-        Err(error) => (Verdict::Bad, error.to_string()),
-    };
-    Finding { verdict, what: "pages".into(), message }
+    Checked { verdict, what: "pages".into(), message }
 }
