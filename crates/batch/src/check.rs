@@ -28,7 +28,7 @@ pub enum Verdict {
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct Checked {
     /// What was found.
     pub verdict: Verdict,
     /// The key of the pipeline file, as a rule.
@@ -39,7 +39,7 @@ pub struct Finding {
 
 /// Looks at everything a run of this pipeline needs. Servers are asked only if `online`. Writes nothing
 /// but an empty file, removed at once, where a run will write.
-pub fn check(pipeline: &Pipeline, online: bool) -> Vec<Finding> {
+pub fn check(pipeline: &Pipeline, online: bool) -> Vec<Checked> {
     let mut findings = Findings(Vec::new());
     findings.folder("paths.work", &pipeline.paths.work);
     findings.folder("paths.public", &pipeline.paths.public);
@@ -58,11 +58,11 @@ pub fn check(pipeline: &Pipeline, online: bool) -> Vec<Finding> {
     findings.0
 }
 
-struct Findings(Vec<Finding>);
+struct Findings(Vec<Checked>);
 
 impl Findings {
     fn add(&mut self, verdict: Verdict, what: &str, message: impl Into<String>) {
-        self.0.push(Finding { verdict, what: what.to_owned(), message: message.into() });
+        self.0.push(Checked { verdict, what: what.to_owned(), message: message.into() });
     }
 
     /// A folder that a run writes to, or the nearest one above it that is there.

@@ -31,7 +31,7 @@ mod vectors;
 mod wordings;
 
 pub use candidates::{Candidates, Group, Grouping, NearestQuestion, candidates, inert};
-pub use check::{Finding, Verdict, check};
+pub use check::{Checked, Verdict, check};
 pub use cluster::{ClusterRun, ShardTold, Stage};
 pub use decisions::{Decisions, Lazy, Remembering, decide_ahead};
 pub use engine::{ConfiguredEngine, configured_engines};

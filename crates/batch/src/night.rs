@@ -78,8 +78,9 @@ pub struct Publication {
 pub(crate) fn lock(pipeline: &Pipeline) -> Result<(Lock, Option<String>), BatchError> {
     let work = &pipeline.paths.work;
     let lock = Lock::take(&work.join("lock"))?;
+    // Not only after a kill: what others write for us (FAISS) they leave when the disk is full.
+    let swept = florilegium_files::sweep(work);
     let note = lock.stale().map(|owner| {
-        let swept = florilegium_files::sweep(work);
         format!(
             "the run of process {owner} ended without giving back its lock (killed, or the machine went down); its work is kept, {swept} unfinished files were removed"
         )

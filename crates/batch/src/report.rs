@@ -83,7 +83,9 @@ pub fn summary(run: &RunRecord) -> String {
         run.cost.computed_tokens
     );
     text += &match run.expected_seconds {
-        Some(seconds) if run.fresh() > 0 => format!(" (expected: {seconds:.0} s)\n"),
+        Some(seconds) if run.fresh() > 0 && seconds > 0.0 => {
+            format!(" (expected: {seconds:.0} s)\n")
+        }
         _ => "\n".to_owned(),
     };
     text += &format!(

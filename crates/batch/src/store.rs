@@ -160,9 +160,8 @@ impl Store {
         let trace = &mut stored.synthesis.trace;
         trace.cost = Cost::default();
         for call in &mut trace.calls {
-            // What was computed, and how long it took, depends on what was asked before.
-            call.cost.computed_tokens = 0;
-            call.cost.milliseconds = 0;
+            // What the model was asked, and how long it took, depends on what was known before.
+            call.cost = Cost { decisions: call.cost.decisions, ..Cost::default() };
         }
         record::write(&self.answer_path(&stored.key), ANSWER, &stored)
     }

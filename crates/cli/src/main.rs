@@ -130,5 +130,9 @@ fn message(error: &anyhow::Error) -> String {
             message += cause;
         }
     }
+    // Libraries that write files themselves say what happened, and not what to do.
+    if message.contains("No space left on device") && !message.contains("free some space") {
+        message += "; free some space on this disk";
+    }
     message
 }

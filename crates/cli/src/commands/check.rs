@@ -6,10 +6,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use florilegium_batch::{Finding, Pipeline, Verdict, check};
+use florilegium_batch::{Checked, Pipeline, Verdict, check};
 use florilegium_publish::{Facts, Site, render};
 
-use super::{print, print_json, site};
+use super::site::theme;
+use super::{print, print_json};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -55,15 +56,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 /// Whether the page templates can be filled in the languages of the site.
-fn pages(pipeline: &Pipeline) -> Finding {
-    let rendered = site::theme(pipeline).and_then(|theme| {
+fn pages(pipeline: &Pipeline) -> Checked {
+    let filled = theme(pipeline).and_then(|theme| {
         let site = Site {
             id: pipeline.id.clone(),
             title: pipeline.title.clone(),
             languages: pipeline.languages.clone(),
-            base_path: pipeline.publish.base_path(),
-            base_url: pipeline.publish.base_url.clone(),
-            live: pipeline.publish.live.clone(),
+            base_path: "/".into(),
+            base_url: None,
+            live: None,
             entries: Vec::new(),
             renamed: BTreeMap::new(),
             documents: Vec::new(),
@@ -71,13 +72,11 @@ fn pages(pipeline: &Pipeline) -> Finding {
             facts: Facts::default(),
             theme,
         };
-        Ok(render(&site)?)
+        Ok(render(&site)?.len())
     });
-    let (verdict, message) = match rendered {
-        Ok(files) => {
-            (Verdict::Good, format!("templates are sound, {} files without answers", files.len()))
-        }
-        Err(error) => (Verdict::Bad, error.to_string()),
+    let (verdict, message) = match filled {
+        Ok(files) => (Verdict::Good, format!("templates are sound, {files} files without answers")),
+        Err(error) => (Verdict::Bad, format!("{error:#}")),
     };
-    Finding { verdict, what: "pages".into(), message }
+    Checked { verdict, what: "pages".into(), message }
 }
