@@ -62,7 +62,7 @@ impl Archive {
              [embedding]\nmodel = \"multilingual-e5-small-q4\"\ntokenizer = \"multilingual-e5-small-tokenizer\"\nthreads = 1\n\
              [language_model]\nmodel = \"smollm2-135m-instruct-q4\"\nthreads = 1\n\
              [passages]\ntokens = 120\n\
-             [synthesis]\npassages = 4\nrelevant_at = 0.0\nanswer_at = {answer_at:?}\nshow_at = {answer_at:?}\n\
+             [synthesis]\npassages = 4\nrelevant_passages = 2\nsentences = 2\nrelevant_at = 0.0\nanswer_at = {answer_at:?}\nshow_at = {answer_at:?}\n\
              [questions]\nfile = \"corpus/questions.csv\"\n{collections}",
             list = root().join("data/models.toml").display(),
             models = models.display(),
