@@ -31,7 +31,7 @@ pub fn small(models: &Path) -> Archive {
     let (start, _) = text.split_once("[[collection]]\nid = \"island-fr\"").unwrap();
     let text = start
         .replace("tokens = 120", "tokens = 64")
-        .replace("passages = 4", "passages = 2\nrelevant_passages = 1\nsentences = 2")
+        .replace("\npassages = 4\nrelevant_passages = 2", "\npassages = 2\nrelevant_passages = 1")
         .replace("threads = 1\n[language_model]", "threads = 1\nchunk = 8\n[language_model]")
         .replace("languages = [\"en\", \"fr\", \"el\"]", "languages = [\"en\"]");
     fs::write(archive.pipeline(), text).unwrap();
