@@ -518,8 +518,7 @@ fn with_the_model_away_questions_wait_with_the_answers_they_had_or_another_model
         notes.contains("can be reached") && notes.contains("8 questions wait for it"),
         "{notes}"
     );
-    let page = fs::read_to_string(archive.path("public/island/en/ferry/index.html"))
-        .or_else(|_| fs::read_to_string(archive.path("public/island/en/ferry.html")));
+    let page = fs::read_to_string(archive.path("public/island/en/q/ferry/index.html"));
     assert!(page.unwrap().contains("is the last good one"));
 
     let text = fs::read_to_string(archive.pipeline()).unwrap();
